@@ -16,6 +16,8 @@
 #include "agent/grpc_streams.h"
 #include "agent/pods/kubelet_client.h"
 #include "agent/pods/pod_attribution.h"
+#include "agent/pods/pod_resolver.h"
+#include "agent/pods/pod_workers.h"
 #include "agent/ranks/rank_resolver.h"
 #include "lib/base/post_and_wait.h"
 #include "lib/base/status.h"
@@ -117,7 +119,7 @@ std::string FindTapLibrary() {
 std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
                                                      const AgentInfo& info, TaskRunner& runner,
                                                      const Clock& clock, SourceListener& listener,
-                                                     const TapSource& taps) {
+                                                     const TappedWorkers& taps) {
   if (!config.scans_processes) return nullptr;
   return std::make_unique<UntappedWorkers>(
       UntappedWorkers::Options{.instance_id = info.instance_id,
@@ -125,8 +127,7 @@ std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
                                .socket = config.socket,
                                .tap_library = FindTapLibrary(),
                                .with_arguments = config.command_arguments},
-      runner, clock, listener,
-      [&taps](uint32_t pid, uint64_t start) { return taps.HasWorker(pid, start); });
+      runner, clock, listener, taps);
 }
 
 // A few stat(2) calls each time; an operator who changes the file does not wait longer than this.
@@ -165,10 +166,10 @@ StatusTable WorkersTable(const ControlSession& control, const TapSource::Headroo
 
 // Returns the table of the captures that this agent takes part in.
 StatusTable CapturesTable(const ControlSession& control) {
-  StatusTable table{"Captures", {"capture", "kind", "state", "workers that record"}, {}};
+  StatusTable table{"Captures", {"capture", "kind", "state", "workers recording"}, {}};
   for (const ControlSession::CaptureState& capture : control.CaptureStates()) {
     const char* const state =
-        capture.finished ? "delivered" : (capture.stopping ? "stopping" : "begun or armed");
+        capture.finished ? "delivered" : (capture.stopping ? "stopping" : "running or armed");
     table.rows.push_back({capture.id.ToString(), std::string(WordsOf(capture.mode)), state,
                           std::to_string(capture.recording)});
   }
@@ -206,36 +207,23 @@ PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
 // thread of its own because the call blocks. Constructed, used and destroyed on the agent's
 // sequence.
 // thread: pods: asks the kubelet, if --pod-resources names its socket
-class AgentPods {
+class AgentPods final : private PodWorkers {
  public:
   // Starts the first look once the sequence runs. `taps`, `runner` and `clock` outlive this; the
   // registry owns the metrics.
   AgentPods(const std::string& kubelet_socket, TapSource& taps, TaskRunner& runner,
             const Clock& clock, prometheus::Registry& registry, const std::string& instance_id)
-      : kubelet_(kubelet_socket),
-        looker_([this] { return kubelet_.List(); }, ProcessReader(), counters_),
-        attribution_(looker_, io_, runner, clock,
-                     {.processes =
-                          [this, &taps] {
-                            Publish();
-                            std::vector<PodProcess> processes;
-                            for (const WorkerIdentity& worker : taps.SeenWorkers()) {
-                              processes.push_back({worker.pid, worker.start_time_ticks});
-                            }
-                            return processes;
-                          },
-                      .tell =
-                          [&taps](const PodResolver::Change& change) {
-                            taps.SetPod(change.process.pid, change.process.start_time_ticks,
-                                        change.pod);
-                          }}),
+      : taps_(taps),
+        kubelet_(kubelet_socket),
+        looker_(kubelet_, ProcessReader(), counters_),
+        attribution_(looker_, io_, runner, clock, *this),
         thread_([this] { io_.Run(); }) {
     AddMetrics(registry, instance_id);
     attribution_.Start();
   }
   // Returns promptly: Cancel ends the call that is under way, so that join() never waits for the
   // kubelet.
-  ~AgentPods() {
+  ~AgentPods() override {
     kubelet_.Cancel();
     io_.PostTask([this] { io_.Quit(); });
     thread_.join();
@@ -244,6 +232,19 @@ class AgentPods {
   AgentPods& operator=(const AgentPods&) = delete;
 
  private:
+  // PodWorkers
+  std::vector<PodProcess> Processes() override {
+    Publish();
+    std::vector<PodProcess> processes;
+    for (const WorkerIdentity& worker : taps_.SeenWorkers()) {
+      processes.push_back({worker.pid, worker.start_time_ticks});
+    }
+    return processes;
+  }
+  void OnPodChange(const PodResolver::Change& change) override {
+    taps_.SetPod(change.process.pid, change.process.start_time_ticks, change.pod);
+  }
+
   // Registers a metric for each counter; Publish copies the values.
   void AddMetrics(prometheus::Registry& registry, const std::string& instance_id) {
     const struct {
@@ -275,6 +276,7 @@ class AgentPods {
     }
   }
 
+  TapSource& taps_;
   PodCounters counters_;
   KubeletClient kubelet_;
   PodResolver looker_;
@@ -302,8 +304,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       control_(info,
                MakeGrpcControlConnector(MakeChannel(config.aggregator, config.security), loop_),
                clock_, loop_, random_, *this),
-      triggers_(info.instance_id, clock_, loop_,
-                [this](const TriggerFired& fired) { return control_.ReportTrigger(fired); }),
+      triggers_(info.instance_id, clock_, loop_, control_),
       taps_(TapOptions(config, info), loop_, clock_, queue_, control_,
             MakeRankResolver(config.ranks), source_metrics_),
       untapped_(MakeUntappedWorkers(config, info, loop_, clock_, control_, taps_)),
@@ -317,13 +318,10 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
              .instance_id = info.instance_id,
              .boot_id = info.boot_id,
              .enabled = config.samples_host},
-            clock_, loop_, queue_, source_metrics_,
-            [this](const CaptureId& id) { return control_.Records(id); }),
+            clock_, loop_, queue_, source_metrics_, control_),
       artifact_uploader_(MakeChannel(config.aggregator, config.security), info.agent_id, loop_),
-      artifacts_(
-          {.directories = config.inspect_directories, .instance_id = info.instance_id}, clock_,
-          loop_, artifact_uploader_, source_metrics_,
-          [this](const CaptureId& id) { return control_.WorkersOf(id); }, ProcessStartNs),
+      artifacts_({.directories = config.inspect_directories, .instance_id = info.instance_id},
+                 clock_, loop_, artifact_uploader_, source_metrics_, control_, ProcessStartNs),
       clocks_(config, info),
       metrics_(*registry_, info.instance_id,
                {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_,
@@ -349,8 +347,8 @@ void Agent::DeclareConditions() {
   process_.DeclareCertificates();
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
-  health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
-  health_.Declare(kUploadCondition, HealthState::Severity::kReadiness, "not looked at yet");
+  health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not checked yet");
+  health_.Declare(kUploadCondition, HealthState::Severity::kReadiness, "not checked yet");
   health_.Watch(kSequenceCondition, HealthState::Severity::kLiveness,
                 [this] { return turns_.DescribeStuck(); });
   if (spool_ != nullptr) {
@@ -635,8 +633,8 @@ std::vector<StatusTable> Agent::StatusTables(const AgentInfo& info) {
   tables.push_back(CapturesTable(control_));
   StatusTable delivery{"Delivery",
                        {},
-                       {{"chunks that wait", std::to_string(queue_.chunks())},
-                        {"of these not yet on the disk", std::to_string(queue_.unkept_chunks())},
+                       {{"chunks waiting", std::to_string(queue_.chunks())},
+                        {"chunks not yet on disk", std::to_string(queue_.unkept_chunks())},
                         {"upload", uploader_.connected() ? "connected" : "not connected"}}};
   if (spool_ != nullptr) {
     delivery.rows.push_back(
@@ -653,14 +651,16 @@ PostPage Agent::MakeTriggerPage(const AgentConfig& config) {
   return {.prefix = "/triggers/",
           .body_bytes_max = limits::kTriggerBodyBytesMax,
           .is_for_anybody = config.trigger_posts != TriggerPosts::kThisMachine,
-          .take = [this](const PostRequest& request) {
-            // On the HTTP server's thread; triggers_ belongs to the sequence.
-            const auto outcome = PostAndWait(loop_, "the agent", kPostPatience, [this, &request] {
-              return triggers_.Post(request.name, request.body);
-            });
-            if (outcome.ok()) return AnswerOf(*outcome);
-            return PostAnswer{503, std::string(outcome.status().message()) + "\n", 1};
-          }};
+          .handler = this};
+}
+
+PostAnswer Agent::TakePost(const PostRequest& request) {
+  // triggers_ belongs to the sequence.
+  const auto outcome = PostAndWait(loop_, "the agent", kPostPatience, [this, &request] {
+    return triggers_.Post(request.name, request.body);
+  });
+  if (outcome.ok()) return AnswerOf(*outcome);
+  return {503, std::string(outcome.status().message()) + "\n", 1};
 }
 
 }  // namespace neurontrace

@@ -38,6 +38,7 @@
 #include "lib/daemon/program_log.h"
 #include "lib/health/health_state.h"
 #include "lib/health/loop_watchdog.h"
+#include "lib/health/post_page.h"
 #include "lib/trace/agent_info.h"
 #include "lib/wire/security_watch.h"
 
@@ -59,7 +60,7 @@ class AgentPods;
 // /readyz and a metric, and the work is tried again.
 // thread: main: sources, ranks, control and the uploader, on one event loop
 // thread: spool: writes and syncs the disk of the spool
-class Agent final : private ControlObserver {
+class Agent final : private ControlObserver, private PostHandler {
  public:
   // What main() provides: the process that this agent runs in.
   struct Process {
@@ -133,9 +134,10 @@ class Agent final : private ControlObserver {
   // Copies all counters into the Prometheus registry and sets the conditions of /readyz. Once a
   // second. Also proves to LoopWatchdog that the sequence is alive.
   void PublishMetrics();
-  // Returns the page POST /triggers/NAME. Its handler runs on the HTTP server's thread and waits
-  // for the sequence.
+  // Returns the page POST /triggers/NAME, which refers to this agent.
   PostPage MakeTriggerPage(const AgentConfig& config);
+  // PostHandler. Called on the HTTP server's threads; waits for the sequence.
+  PostAnswer TakePost(const PostRequest& request) override;
   static DaemonProcess::Options ProcessOptions(const AgentConfig& config, const AgentInfo& info);
   // Returns the hooks of a reload: the agent applies the drain time; the shared hooks apply the
   // options of the log.

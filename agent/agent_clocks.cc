@@ -41,36 +41,32 @@ void AgentClocks::Start(const AgentConfig& config, const AgentInfo& info) {
   assert(loop_.RunsTasksOnCurrentThread() && collector_ == nullptr);
   // The probers are made before the collector but answer only after Start of the link, by which
   // time collector_ is set.
-  const auto on_exchange = [this](const ClockExchange& exchange) { collector_->Add(exchange); };
-  udp_ = std::make_unique<UdpProber>(host_clocks_, loop_, on_exchange);
+  ExchangeSink& exchanges = *this;  // private bases, which make_unique cannot convert to
+  EvidenceLink::AccessListener& access_listener = *this;
+  ClockCollector::Listener& clock_listener = *this;
+  udp_ = std::make_unique<UdpProber>(host_clocks_, loop_, exchanges);
   // A connection each, so that probes wait behind nothing.
   stream_ = std::make_unique<StreamProber>(
       MakeGrpcProbeConnector(MakeChannel(config.aggregator, config.security), loop_, host_clocks_),
-      host_clocks_, loop_, on_exchange);
+      host_clocks_, loop_, exchanges);
   // The prober chooses between the two transports; see --clock-probes.
   prober_ = std::make_unique<ClockProber>(config.clock_probes, *udp_, *stream_, random_);
   link_ = std::make_unique<EvidenceLink>(
       MakeGrpcEvidenceConnector(MakeChannel(config.aggregator, config.security), info, loop_),
-      host_clocks_, loop_, random_,
-      EvidenceLink::Hooks{
-          .on_access =
-              [this](const std::optional<ProbeAccess>& access) { prober_->OnWelcome(access); },
-          .on_lost = [this] { prober_->OnLost(); }});
-  // The collector is last, as its hooks call the others.
+      host_clocks_, loop_, random_, access_listener);
+  // The collector is last, as what it reports goes to the others.
   collector_ = std::make_unique<ClockCollector>(
-      ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{},
-      ClockCollector::Hooks{.on_batch = [this](const ClockEvidence& batch) { link_->Put(batch); },
-                            .on_break = [this] { prober_->OnBreak(); },
-                            .on_beat =
-                                [this, beats = uint64_t{0}]() mutable {
-                                  prober_->Beat();
-                                  if (++beats % kBeatsPerPublish == 0) Publish();
-                                }});
+      ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{}, clock_listener);
   if (const absl::Status status = collector_->Start(); !status.ok()) {
     spdlog::error("clock: no measurements: {}", status.ToString());
     return;
   }
   link_->Start();
+}
+
+void AgentClocks::OnBeat() {
+  prober_->Beat();
+  if (++beats_ % kBeatsPerPublish == 0) Publish();
 }
 
 void AgentClocks::Publish() {

@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "agent/clock/clock_collector.h"
 #include "agent/clock/clock_prober.h"
 #include "agent/clock/evidence_link.h"
+#include "agent/clock/exchange_sink.h"
+#include "agent/clock/probe_access.h"
 #include "agent/config.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/file_system.h"
@@ -15,6 +18,7 @@
 #include "lib/base/random.h"
 #include "lib/clock/host_clocks.h"
 #include "lib/trace/agent_info.h"
+#include "lib/trace/clock_evidence.h"
 
 namespace neurontrace {
 
@@ -27,7 +31,9 @@ namespace neurontrace {
 // Kernel timers that cannot be created are logged and leave this agent without measurements;
 // captures run regardless.
 // thread: clocks: reads clocks and exchanges probes; nothing on it may wait
-class AgentClocks {
+class AgentClocks final : private ClockCollector::Listener,
+                          private EvidenceLink::AccessListener,
+                          private ExchangeSink {
  public:
   // Counters of all parts, as the clock thread copied them last: at most 200 ms old.
   struct Stats {
@@ -50,7 +56,7 @@ class AgentClocks {
   AgentClocks(const AgentConfig& config, const AgentInfo& info);
   // Destroys the parts on their own sequence and joins the thread. Evidence that was not sent is
   // lost; call Flush and wait for settled() to avoid that.
-  ~AgentClocks();
+  ~AgentClocks() override;
   AgentClocks(const AgentClocks&) = delete;
   AgentClocks& operator=(const AgentClocks&) = delete;
 
@@ -66,6 +72,14 @@ class AgentClocks {
  private:
   // Builds the parts and starts to measure, on the clock thread.
   void Start(const AgentConfig& config, const AgentInfo& info);
+  // Connect the parts with each other, on the clock thread: ExchangeSink, EvidenceLink's
+  // AccessListener and ClockCollector::Listener. OnBeat also copies the counters now and then.
+  void AddExchange(const ClockExchange& exchange) override { collector_->Add(exchange); }
+  void OnAccess(const std::optional<ProbeAccess>& access) override { prober_->OnWelcome(access); }
+  void OnLost() override { prober_->OnLost(); }
+  void OnBatch(ClockEvidence batch) override { link_->Put(batch); }
+  void OnBreak() override { prober_->OnBreak(); }
+  void OnBeat() override;
   // Copies all counters into stats_, on the clock thread.
   void Publish();
 
@@ -81,6 +95,7 @@ class AgentClocks {
   std::unique_ptr<ClockProber> prober_;
   std::unique_ptr<EvidenceLink> link_;
   std::unique_ptr<ClockCollector> collector_;
+  uint64_t beats_ = 0;
 
   mutable Mutex mutex_;
   Stats stats_ NT_GUARDED_BY(mutex_);

@@ -194,7 +194,8 @@ void AgentMetrics::AddSourceCounters() {
   } kCounters[] = {
       {"neurontrace_agent_documents_total", "Fetch documents read from taps",
        watched_.sources.documents},
-      {"neurontrace_agent_document_bytes_total", "Bytes of these", watched_.sources.document_bytes},
+      {"neurontrace_agent_document_bytes_total", "Bytes of the fetch documents read from taps",
+       watched_.sources.document_bytes},
       {"neurontrace_agent_events_decoded_total", "Events decoded", watched_.sources.events_decoded},
       {"neurontrace_agent_events_filtered_total", "Events decoded and not selected by the capture",
        watched_.sources.events_filtered},
@@ -204,6 +205,12 @@ void AgentMetrics::AddSourceCounters() {
       {"neurontrace_agent_fidelity_changes_total",
        "Changes of the level of detail of a worker's capture to stay within its budget",
        watched_.sources.fidelity_changes},
+      {"neurontrace_agent_suspensions_total",
+       "Suspensions of a standing capture in a worker for another capture",
+       watched_.sources.suspensions},
+      {"neurontrace_agent_suspension_reports_dropped_total",
+       "Reports of suspensions that were dropped because their times are not usable",
+       watched_.sources.suspension_reports_dropped},
       {"neurontrace_agent_events_over_limit_total", "Events lost because they exceed a limit",
        watched_.sources.events_unfit},
       {"neurontrace_agent_documents_malformed_total", "Documents with an unreadable remainder",
@@ -216,7 +223,7 @@ void AgentMetrics::AddSourceCounters() {
       {"neurontrace_agent_events_after_end_total", "Events lost because their stream had ended",
        watched_.sources.events_after_end},
       {"neurontrace_agent_chunks_total", "Chunks closed", watched_.sources.chunks},
-      {"neurontrace_agent_chunk_bytes_total", "Compressed bytes of these",
+      {"neurontrace_agent_chunk_bytes_total", "Compressed bytes of closed chunks",
        watched_.sources.chunk_bytes},
       {"neurontrace_agent_chunks_refused_total", "Chunks that will never be stored",
        watched_.sources.chunks_refused},
@@ -241,8 +248,8 @@ void AgentMetrics::AddSourceCounters() {
        watched_.sources.tap_fetches_failed},
       {"neurontrace_agent_workers_gone_total", "Workers whose process ended",
        watched_.sources.workers_gone},
-      {"neurontrace_agent_records_unknown_total", "Records of taps that were skipped as unknown",
-       watched_.sources.records_unknown},
+      {"neurontrace_agent_records_unknown_total",
+       "Records of taps skipped because their type is unknown", watched_.sources.records_unknown},
       {"neurontrace_agent_canaries_total", "Canaries sent", watched_.sources.canaries},
       {"neurontrace_agent_reads_waiting_total",
        "Times that a source had to wait for room in the queue", watched_.sources.reads_waiting},
@@ -295,26 +302,27 @@ void AgentMetrics::AddDeliveryMetrics() {
              [&queue] { return queue.counters().chunks_refused_full; });
   AddCounter("neurontrace_agent_chunks_stored_total", "Chunks acknowledged as durable",
              [&queue] { return queue.counters().chunks_stored; });
-  AddCounter("neurontrace_agent_events_stored_total", "Events in these",
+  AddCounter("neurontrace_agent_events_stored_total", "Events in chunks acknowledged as durable",
              [&queue] { return queue.counters().events_stored; });
   AddCounter("neurontrace_agent_chunks_lost_total", "Chunks lost before they were acknowledged",
              [&queue] { return queue.counters().chunks_lost; });
-  AddCounter("neurontrace_agent_chunk_events_lost_total", "Events in these",
+  AddCounter("neurontrace_agent_chunk_events_lost_total",
+             "Events in chunks lost before they were acknowledged",
              [&queue] { return queue.counters().events_lost; });
-  AddGauge("neurontrace_agent_unacknowledged_chunks", "Chunks sent and not answered",
+  AddGauge("neurontrace_agent_unacknowledged_chunks", "Chunks sent and not yet acknowledged",
            [&uploader] { return uploader.unacked(); });
   AddGauge("neurontrace_agent_upload_connected", "1 while an upload call is open",
            [&uploader] { return uploader.connected() ? 1 : 0; });
   AddCounter("neurontrace_agent_chunks_sent_total", "Chunks sent, repeats included",
              [&uploader] { return uploader.counters().chunks_sent; });
-  AddCounter("neurontrace_agent_bytes_sent_total", "Bytes of these",
+  AddCounter("neurontrace_agent_bytes_sent_total", "Bytes of chunks sent, repeats included",
              [&uploader] { return uploader.counters().bytes_sent; });
   AddCounter("neurontrace_agent_upload_calls_total", "Upload calls started",
              [&uploader] { return uploader.counters().calls; });
   AddCounter("neurontrace_agent_upload_refusals_total",
              "Chunks that the aggregator refused permanently",
              [&uploader] { return uploader.counters().chunks_refused; });
-  AddCounter("neurontrace_agent_upload_gaps_total", "Times a stream had to go back",
+  AddCounter("neurontrace_agent_upload_gaps_total", "Times a stream resent earlier chunks",
              [&uploader] { return uploader.counters().gaps; });
   AddCounter("neurontrace_agent_upload_busy_total", "Times the aggregator asked to wait",
              [&uploader] { return uploader.counters().busy; });
@@ -331,14 +339,14 @@ void AgentMetrics::AddControlMetrics() {
   AddGauge("neurontrace_agent_aggregator_connected",
            "1 while the aggregator has accepted this agent",
            [&control] { return control.welcomed() ? 1 : 0; });
-  AddGauge("neurontrace_agent_captures", "Captures this agent knows of",
+  AddGauge("neurontrace_agent_captures", "Captures known to this agent",
            [&control] { return control.captures(); });
   AddCounter("neurontrace_agent_control_calls_total", "Control calls started",
              [&control] { return control.counters().calls; });
   AddCounter("neurontrace_agent_aggregators_refused_total",
              "Connections to an aggregator whose store differs from the spool's",
              [&control] { return control.counters().aggregators_refused; });
-  AddCounter("neurontrace_agent_orders_total", "Orders of the aggregator",
+  AddCounter("neurontrace_agent_orders_total", "Orders from the aggregator",
              [&control] { return control.counters().orders; });
   AddCounter("neurontrace_agent_reports_total", "Reports sent to the aggregator",
              [&control] { return control.counters().reports_sent; });
@@ -351,7 +359,8 @@ void AgentMetrics::AddTriggerMetrics() {
   const AgentTriggers& triggers = watched_.triggers;
   AddGauge("neurontrace_agent_trigger_rules", "Rules of triggers that the aggregator sent",
            [&triggers] { return triggers.rules(); });
-  AddCounter("neurontrace_agent_trigger_rules_refused_total", "Invalid rules",
+  AddCounter("neurontrace_agent_trigger_rules_refused_total",
+             "Invalid trigger rules that the aggregator sent",
              [&triggers] { return triggers.counters().rules_refused; });
   AddCounter("neurontrace_agent_triggers_fired_total", "Triggers reported to the aggregator",
              [&triggers] { return triggers.reports().fired; });
@@ -440,7 +449,8 @@ void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
            [&queue] { return queue.unkept_chunks(); });
   AddCounter("neurontrace_agent_spool_chunks_kept_total", "Chunks made durable in the spool",
              [&spool] { return spool.counters().chunks_kept; });
-  AddCounter("neurontrace_agent_spool_bytes_kept_total", "Bytes of these",
+  AddCounter("neurontrace_agent_spool_bytes_kept_total",
+             "Bytes of chunks made durable in the spool",
              [&spool] { return spool.counters().bytes_kept; });
   AddCounter("neurontrace_agent_spool_batches_total", "Writes to the spool, with a sync each",
              [&spool] { return spool.counters().batches; });
@@ -448,12 +458,13 @@ void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
              [&spool] { return spool.counters().failures; });
   AddCounter("neurontrace_agent_spool_segments_dropped_total", "Segments dropped to make room",
              [&spool] { return spool.counters().segments_dropped; });
-  AddCounter("neurontrace_agent_spool_chunks_dropped_total", "Chunks lost with these",
+  AddCounter("neurontrace_agent_spool_chunks_dropped_total", "Chunks lost with dropped segments",
              [&queue] { return queue.counters().chunks_dropped; });
   AddCounter("neurontrace_agent_spool_chunks_damaged_total",
              "Chunks lost because the disk could not return them",
              [&queue] { return queue.counters().chunks_damaged; });
-  AddCounter("neurontrace_agent_spool_chunks_recovered_total", "Chunks found at the start",
+  AddCounter("neurontrace_agent_spool_chunks_recovered_total",
+             "Chunks found in the spool at startup",
              [&queue] { return queue.counters().chunks_recovered; });
   AddCounter("neurontrace_agent_spool_unreadable_files_total",
              "Spool files that could not be read at startup",

@@ -94,8 +94,8 @@ class GrpcEvidenceStream final : public EvidenceStream {
 
   // The hello is the first message of the call; batches may follow once it is written.
   GrpcEvidenceStream(v1::ClockGateway::Stub& stub, const ClockIdentity& identity,
-                     TaskRunner& runner, Events events)
-      : events_(std::move(events)),
+                     TaskRunner& runner, Listener& listener)
+      : listener_(listener),
         call_(runner, std::make_unique<grpc::ClientContext>(),
               [&stub](grpc::ClientContext* context, Call::Reactor* reactor) {
                 stub.async()->Report(context, reactor);
@@ -103,12 +103,12 @@ class GrpcEvidenceStream final : public EvidenceStream {
               {.on_message = [this](const v1::ClockOrder& order) { OnOrder(order); },
                .on_written =
                    [this] {
-                     if (std::exchange(said_hello_, true)) return events_.on_written();
+                     if (std::exchange(said_hello_, true)) return listener_.OnWritten();
                      TellAccess();
                    },
                .on_closed =
                    [this](const absl::Status& status) {
-                     if (!closed_) events_.on_closed(status);
+                     if (!closed_) listener_.OnClosed(status);
                    }}) {
     auto report = std::make_shared<v1::ClockReport>();
     ToProto(identity, report->mutable_hello());
@@ -127,12 +127,12 @@ class GrpcEvidenceStream final : public EvidenceStream {
  private:
   void OnOrder(const v1::ClockOrder& order) {
     if (closed_) return;
-    if (order.has_receipt()) return events_.on_receipt(order.receipt().number());
+    if (order.has_receipt()) return listener_.OnReceipt(order.receipt().number());
     if (!order.has_access()) return;  // of a newer aggregator
     const auto grant = FromProto(order.access());
     if (!grant.ok()) {
       closed_ = true;
-      return events_.on_closed(grant.status());
+      return listener_.OnClosed(grant.status());
     }
     // Probes go to the machine that this call reached, not to a name that is resolved again: behind
     // a load balancer that could be another aggregator with another timescale.
@@ -146,10 +146,10 @@ class GrpcEvidenceStream final : public EvidenceStream {
 
   // Once the hello is written too, as batches may be sent from then on.
   void TellAccess() {
-    if (said_hello_ && std::exchange(has_access_, false)) events_.on_access(access_);
+    if (said_hello_ && std::exchange(has_access_, false)) listener_.OnAccess(access_);
   }
 
-  const Events events_;
+  Listener& listener_;
   bool said_hello_ = false;
   bool closed_ = false;      // by an order that makes no sense
   bool has_access_ = false;  // and has not passed it on yet
@@ -164,16 +164,16 @@ class GrpcProbeStream final : public ProbeStream {
   using Call = BidiCall<v1::ClockQuestion, v1::ClockAnswer>;
 
   GrpcProbeStream(v1::ClockGateway::Stub& stub, TaskRunner& runner, const HostClocks& clocks,
-                  Events events)
+                  Listener& listener)
       : clocks_(clocks),
-        events_(std::move(events)),
+        listener_(listener),
         call_(runner, std::make_unique<grpc::ClientContext>(),
               [&stub](grpc::ClientContext* context, Call::Reactor* reactor) {
                 stub.async()->Ask(context, reactor);
               },
               {.on_message = [this](const v1::ClockAnswer& answer) { OnAnswer(answer); },
-               .on_written = [this] { events_.on_written(); },
-               .on_closed = [this](const absl::Status& status) { events_.on_closed(status); },
+               .on_written = [this] { listener_.OnWritten(); },
+               .on_closed = [this](const absl::Status& status) { listener_.OnClosed(status); },
                .on_arrival =
                    [this] {
                      const uint64_t raw_ns = clocks_.RawNs();
@@ -201,11 +201,11 @@ class GrpcProbeStream final : public ProbeStream {
       reply.receive_raw_ns = arrivals_.front();
       arrivals_.pop_front();
     }
-    events_.on_reply(reply);
+    listener_.OnReply(reply);
   }
 
   const HostClocks& clocks_;
-  const Events events_;
+  Listener& listener_;
   Mutex mutex_;
   std::deque<uint64_t> arrivals_ NT_GUARDED_BY(mutex_);  // of the answers not passed on yet
   Call call_;                                            // the last: it ends before what it tells
@@ -236,8 +236,8 @@ EvidenceConnector MakeGrpcEvidenceConnector(std::shared_ptr<grpc::Channel> chann
   StubPointer stub = v1::ClockGateway::NewStub(channel);
   const ClockIdentity identity{info.agent_id, info.instance_id, info.boot_id};
   return [stub = std::move(stub), identity,
-          &runner](EvidenceStream::Events events) -> std::unique_ptr<EvidenceStream> {
-    return std::make_unique<GrpcEvidenceStream>(*stub, identity, runner, std::move(events));
+          &runner](EvidenceStream::Listener& listener) -> std::unique_ptr<EvidenceStream> {
+    return std::make_unique<GrpcEvidenceStream>(*stub, identity, runner, listener);
   };
 }
 
@@ -245,8 +245,8 @@ ProbeConnector MakeGrpcProbeConnector(std::shared_ptr<grpc::Channel> channel, Ta
                                       const HostClocks& clocks) {
   StubPointer stub = v1::ClockGateway::NewStub(channel);
   return [stub = std::move(stub), &runner,
-          &clocks](ProbeStream::Events events) -> std::unique_ptr<ProbeStream> {
-    return std::make_unique<GrpcProbeStream>(*stub, runner, clocks, std::move(events));
+          &clocks](ProbeStream::Listener& listener) -> std::unique_ptr<ProbeStream> {
+    return std::make_unique<GrpcProbeStream>(*stub, runner, clocks, listener);
   };
 }
 

@@ -46,7 +46,7 @@ absl::Status WaitFor(int fd, short events, TimePoint deadline) {
       deadline - std::chrono::steady_clock::now());
   pollfd poll_fd{fd, events, 0};
   if (left.count() <= 0 || poll(&poll_fd, 1, static_cast<int>(left.count())) <= 0) {
-    return Unavailable("no answer in time");
+    return Unavailable("the request timed out");
   }
   return absl::OkStatus();
 }
@@ -94,16 +94,16 @@ absl::StatusOr<std::string> ImdsText(std::string_view answer) {
   const size_t line_end = answer.find("\r\n");
   const size_t body = answer.find("\r\n\r\n");
   if (!answer.starts_with("HTTP/1.") || body == std::string_view::npos) {
-    return FailedPrecondition("the answer is not HTTP");
+    return FailedPrecondition("the answer is not valid HTTP");
   }
   const std::string_view status = answer.substr(0, line_end);
   if (status.size() < 12 || status.substr(9, 3) != "200") {
-    return FailedPrecondition("the answer is '{}'", status.substr(0, 64));
+    return FailedPrecondition("the service answered '{}'", status.substr(0, 64));
   }
   std::string_view text = answer.substr(body + 4);
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   if (text.empty() || text.size() > kTextBytesMax) {
-    return FailedPrecondition("the answer has {} bytes", text.size());
+    return FailedPrecondition("the answer has an invalid size of {} bytes", text.size());
   }
   // The result becomes part of file names and metric labels.
   for (const char c : text) {
@@ -129,7 +129,7 @@ absl::StatusOr<std::string> ImdsClient::Request(const std::string& request) {
   const TimePoint deadline =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(options_.timeout_ms);
   const Socket socket;
-  if (socket.fd() < 0) return Unavailable("no socket: {}", strerror(errno));
+  if (socket.fd() < 0) return Unavailable("cannot create a socket: {}", strerror(errno));
   RETURN_IF_ERROR(Connect(socket.fd(), options_.host, options_.port, deadline));
   const std::string text =
       fmt::format("{}\r\nHost: {}\r\nConnection: close\r\n\r\n", request, options_.host);

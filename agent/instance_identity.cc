@@ -47,8 +47,9 @@ void FindInstanceId(const AgentConfig& config, const IdentityPlaces& places, Age
     if (const auto type = imds.Get("instance-type"); type.ok()) info.instance_type = *type;
     return;
   }
-  spdlog::info("the EC2 metadata service does not provide the instance id: {}",
-               id.ok() ? "no instance id" : std::string(id.status().message()));
+  spdlog::info(
+      "the EC2 metadata service does not provide the instance id: {}",
+      id.ok() ? "the answer is not a valid identifier" : std::string(id.status().message()));
   info.instance_id_source = "hostname";
   // A host name may hold characters that an identifier must not; the start does not fail for that.
   info.instance_id = CheckIdentifier(info.host_name).empty() ? info.host_name : "unnamed-host";

@@ -155,15 +155,13 @@ class World final : private ControlObserver {
   FakeTap tap_;
   CaptureId recorded_;  // by the tap
   Line line_{runner_};
-  AgentTriggers triggers_{"i-1", clock_, runner_, [this](const TriggerFired& fired) {
-                            return session_.ReportTrigger(fired);
-                          }};
   ControlSession session_{{.agent_id = "agent", .instance_id = "i-1", .boot_id = "boot"},
                           line_.connector(),
                           clock_,
                           runner_,
                           random_,
                           *this};
+  AgentTriggers triggers_{"i-1", clock_, runner_, session_};
   TapSource taps_{FuzzedTapOptions([this] { return Now(); }),
                   runner_,
                   clock_,

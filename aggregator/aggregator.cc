@@ -17,14 +17,9 @@
 #include "aggregator/clocks/clock_steps.h"
 #include "aggregator/exports/export_service.h"
 #include "aggregator/ingest/agent_connections.h"
-#include "aggregator/ingest/agent_gateway.h"
 #include "aggregator/ingest/agent_reports.h"
-#include "aggregator/ingest/artifact_service.h"
-#include "aggregator/ingest/chunk_admission.h"
-#include "aggregator/ingest/chunk_committer.h"
-#include "aggregator/ingest/chunk_writer.h"
-#include "aggregator/ingest/ingest_budget.h"
-#include "aggregator/ingest/ingest_metrics.h"
+#include "aggregator/ingest/commit_observer.h"
+#include "aggregator/ingest/ingest_service.h"
 #include "aggregator/maintenance/maintenance.h"
 #include "aggregator/operator/agents_table.h"
 #include "aggregator/operator/capture_audit.h"
@@ -65,7 +60,7 @@ constexpr char kSequenceCondition[] = "sequence";
 StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quota,
                           uint64_t now_realtime_ns) {
   StatusTable table{
-      "Captures that run", {"capture", "kind", "state", "for", "workers", "bytes stored"}, {}};
+      "Running captures", {"capture", "kind", "state", "for", "workers", "bytes stored"}, {}};
   coordinator.ForEachRunning([&](const CaptureRecord& record) {
     const uint64_t began_ns = std::min(record.started_realtime_ns, now_realtime_ns);
     table.rows.push_back(
@@ -107,7 +102,7 @@ ConfigReload::Hooks ReloadHooks(const Aggregator::Process& process, Storage& sto
 StreamingCallLimiter::Options WatchLimits(const Clock& clock, const AggregatorMetrics& metrics,
                                           bool has_tls) {
   return {.clock = clock,
-          .what = "watches of captures",
+          .what = "capture watches",
           .at_once_max = limits::kWatchesAtOnceMax,
           .of_caller_max = has_tls ? limits::kWatchesOfCallerMax : limits::kWatchesAtOnceMax,
           .refused = metrics.watches_refused,
@@ -174,16 +169,14 @@ absl::StatusOr<Aggregator::Owners> Aggregator::Owners::Open(const AggregatorConf
   const std::string news = owners.clock_steps->Begin(owners.sessions.HasUnendedCapture());
   if (!news.empty()) SPDLOG_WARN("{}", news);
   ASSIGN_OR_RETURN(owners.trigger_rules, TriggerService::OpenRules(config.triggers, world.clock));
-  ASSIGN_OR_RETURN(owners.clocks,
-                   ClockService::Start({.listen = config.listen,
-                                        .probe_port = config.probe_port,
-                                        .udp_probes = config.udp_probes,
-                                        .evidence_hours = config.clock_evidence_hours,
-                                        .order_checks = config.order_checks},
-                                       {store, registry, world.random, world.clock,
-                                        [&access = *owners.access](const std::string& peer) {
-                                          return access.AdmitAgent(peer);
-                                        }}));
+  ASSIGN_OR_RETURN(
+      owners.clocks,
+      ClockService::Start({.listen = config.listen,
+                           .probe_port = config.probe_port,
+                           .udp_probes = config.udp_probes,
+                           .evidence_hours = config.clock_evidence_hours,
+                           .order_checks = config.order_checks},
+                          {store, registry, world.random, world.clock, owners.access.get()}));
   ASSIGN_OR_RETURN(owners.exports,
                    ExportService::Open({.roots = config.export_roots,
                                         .s3 = config.s3,
@@ -197,12 +190,12 @@ absl::StatusOr<Aggregator::Owners> Aggregator::Owners::Open(const AggregatorConf
 
 // Everything of an aggregator except its gRPC server. Complete, with its sequence running, after
 // its construction.
-class Aggregator::Core {
+class Aggregator::Core final : private CommitObserver {
  public:
   Core(std::unique_ptr<World> world, Owners owners, const AggregatorConfig& config,
        const Process& process);
   // Ends the threads. The server must have ended before, as its calls use everything here.
-  ~Core();
+  ~Core() override;
 
   // Fails if the HTTP address cannot be listened on.
   absl::Status StartPages(const AggregatorConfig& config);
@@ -220,13 +213,10 @@ class Aggregator::Core {
   bool must_restart() const { return owners_.storage->must_restart(); }
 
  private:
-  // Returns the function that limits how often agents may call.
-  AdmitCall AdmitAgents() {
-    return [this](const std::string& peer) { return owners_.access->AdmitAgent(peer); };
-  }
-  // Returns a function that adds the warning to the capture's record. The writer's thread calls it,
-  // so it posts to the sequence.
-  ChunkCommitter::OnConflict WarnOfConflict();
+  // Implement CommitObserver, on the thread of the writer.
+  void OnWriteHealth(const absl::Status& status) override;
+  // Adds the warning to the capture's record, on the sequence.
+  void OnConflict(const CaptureId& capture, const std::string& what) override;
   // Called before Restore, so that observers miss nothing.
   void AddObservers();
   // Passes what earlier runs have stored to the coordinator, the triggers and the previews.
@@ -240,7 +230,6 @@ class Aggregator::Core {
   // Kept for the expiry times of its files, which Maintenance exports.
   const ChannelSecurity security_;
   AggregatorMetrics metrics_{*world_->registry};
-  IngestMetrics ingest_metrics_{*world_->registry};
   CaptureMetrics capture_metrics_{*world_->registry};
   DaemonProcess process_;
   StreamingCallLimiter watches_;
@@ -252,13 +241,7 @@ class Aggregator::Core {
   Coordinator coordinator_;  // used on the sequence only, once it runs
   TriggerService triggers_;
   AgentReports reports_;
-  // The path of a chunk: budget, validation, and one thread that writes. The gateway feeds it.
-  IngestBudget budget_;
-  ChunkAdmission door_;
-  ChunkCommitter committer_;  // used by writer_ only
-  ChunkWriter writer_;
-  AgentGateway gateway_;
-  ArtifactService artifact_service_;
+  IngestService ingest_;
   OperatorService operator_service_;
   const uint64_t began_monotonic_ns_;
   Maintenance maintenance_;
@@ -290,23 +273,14 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                  owners_.access->audit()}),
       reports_(coordinator_, owners_.storage->store().chunks(), connections_,
                owners_.storage->store().aggregator_id(), &triggers_),
-      budget_(limits::kIngestBytesInFlightMax, &ingest_metrics_),
-      committer_(
-          owners_.storage->store().chunks(), budget_, ingest_metrics_, world_->clock,
-          [this](const absl::Status& status) { owners_.storage->RecordWrite(status); },
-          WarnOfConflict()),
-      writer_(committer_),
-      gateway_({world_->sequence, reports_, connections_},
-               {.door = door_,
-                .submit =
-                    [this](ReceivedChunk chunk, ChunkWriter::Done done) {
-                      writer_.Submit(std::move(chunk), std::move(done));
-                    },
-                .budget = budget_,
-                .metrics = ingest_metrics_},
-               AdmitAgents()),
-      artifact_service_(owners_.storage->store().artifacts(), world_->sequence, *world_->registry,
-                        AdmitAgents()),
+      ingest_({.sequence = world_->sequence,
+               .reports = reports_,
+               .connections = connections_,
+               .store = owners_.storage->store(),
+               .observer = *this,
+               .admission = owners_.access.get(),
+               .registry = *world_->registry,
+               .clock = world_->clock}),
       operator_service_({.sequence = world_->sequence,
                          .coordinator = coordinator_,
                          .triggers = triggers_,
@@ -325,7 +299,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
       began_monotonic_ns_(world_->clock.MonotonicNs()),
       maintenance_({world_->sequence, world_->turns, coordinator_, triggers_, watches_,
                     *owners_.exports, *owners_.access, *owners_.storage, previews_,
-                    committer_.canary_ages(), *owners_.clocks, *owners_.clock_steps, process_,
+                    ingest_.canary_ages(), *owners_.clocks, *owners_.clock_steps, process_,
                     security_, *world_->registry, metrics_, world_->clock}) {
   world_->health.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");
   world_->health.Watch(kSequenceCondition, HealthState::Severity::kLiveness,
@@ -386,8 +360,8 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> Aggregator::Core::StartServer(
                                         {*owners_.access,
                                          *world_->registry,
                                          world_->clock,
-                                         {&gateway_, &artifact_service_, &owners_.clocks->gateway(),
-                                          &operator_service_}}));
+                                         {&ingest_.gateway(), &ingest_.artifacts(),
+                                          &owners_.clocks->gateway(), &operator_service_}}));
   world_->health.Set(kServingCondition, true);
   return server;
 }
@@ -406,10 +380,12 @@ void Aggregator::Core::ReloadChangedFiles(bool force) {
   triggers_.ReloadFile(force);
 }
 
-ChunkCommitter::OnConflict Aggregator::Core::WarnOfConflict() {
-  return [this](const CaptureId& capture, const std::string& what) {
-    world_->sequence.PostTask([this, capture, what] { coordinator_.Warn(capture, what); });
-  };
+void Aggregator::Core::OnWriteHealth(const absl::Status& status) {
+  owners_.storage->RecordWrite(status);
+}
+
+void Aggregator::Core::OnConflict(const CaptureId& capture, const std::string& what) {
+  world_->sequence.PostTask([this, capture, what] { coordinator_.Warn(capture, what); });
 }
 
 // Reads the coordinator, so it runs on the sequence; see AddStatusPage.
@@ -421,11 +397,11 @@ std::vector<StatusTable> Aggregator::Core::StatusTables() {
   std::vector<StatusTable> tables;
   tables.push_back({"This aggregator",
                     {},
-                    {{"id of the store", store.aggregator_id()},
-                     {"running for", FormatSeconds(running_ns)},
-                     {"captures in the store", std::to_string(store.captures().size())},
-                     {"bytes of the store", std::to_string(store.bytes())},
-                     {"bytes free on its disk", std::to_string(quota.FreeBytes())}}});
+                    {{"store id", store.aggregator_id()},
+                     {"uptime", FormatSeconds(running_ns)},
+                     {"stored captures", std::to_string(store.captures().size())},
+                     {"store size in bytes", std::to_string(store.bytes())},
+                     {"free disk space in bytes", std::to_string(quota.FreeBytes())}}});
   tables.push_back(AgentsTable(coordinator_.registry(), now_ns));
   tables.push_back(CapturesTable(coordinator_, quota, now_ns));
   return tables;

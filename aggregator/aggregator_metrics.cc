@@ -11,7 +11,8 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
                                  "Captures arming, recording or stopping")),
       captures_stored(
           MakeGauge(registry, "neurontrace_aggregator_captures_stored", "Captures in the store")),
-      store_bytes(MakeGauge(registry, "neurontrace_aggregator_store_bytes", "Bytes of the store")),
+      store_bytes(
+          MakeGauge(registry, "neurontrace_aggregator_store_bytes", "Size of the store in bytes")),
       chunks_damaged(
           MakeGauge(registry, "neurontrace_aggregator_store_chunks_damaged",
                     "Chunks found damaged on disk since the start and counted as losses")),
@@ -22,9 +23,8 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
       watches_unread(
           MakeCounter(registry, "neurontrace_aggregator_watches_stalled_total",
                       "Watches of captures cancelled because the client stopped reading")),
-      secret_files_open(
-          MakeGauge(registry, "neurontrace_aggregator_secret_files_open",
-                    "Private key files that are readable for every user of the machine")),
+      secret_files_open(MakeGauge(registry, "neurontrace_aggregator_secret_files_open",
+                                  "Private key files readable by every user of the machine")),
       canary_age_{MakeGaugeFamily(
           registry, "neurontrace_aggregator_canary_age_seconds",
           "Time since the last stored canary was sent, the maximum over live streams")},

@@ -30,7 +30,7 @@ namespace {
 // Returns `part` as a percentage of `whole` with as many digits as are useful. An empty `whole`, as
 // of a full disk, has no percentage.
 std::string FormatShare(uint64_t part, uint64_t whole) {
-  if (whole == 0) return part == 0 ? "0 %" : "more than all";
+  if (whole == 0) return part == 0 ? "0 %" : "over 100 %";
   const double percent = 100 * static_cast<double>(part) / static_cast<double>(whole);
   if (percent > 0 && percent < 0.1) return "less than 0.1 %";
   return percent < 10 ? fmt::format("{:.1f} %", percent) : fmt::format("{:.0f} %", percent);

@@ -143,9 +143,9 @@ TEST_F(CaptureCommandTest, ContradictionsAreWrongUsage) {
 
 TEST_F(CaptureCommandTest, WhatTheAggregatorFindsWrongWithTheQuestionIsWrongUsage) {
   service_.start_status = {grpc::StatusCode::INVALID_ARGUMENT,
-                           "unknown event type 'nc_exec', is 'nc_exec_running' meant?"};
+                           "unknown event type 'nc_exec' (did you mean 'nc_exec_running'?)"};
   EXPECT_EQ(RunCli({"capture", "--event-type", "nc_exec"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("is 'nc_exec_running' meant?"));
+  EXPECT_THAT(err_, HasSubstr("did you mean 'nc_exec_running'?"));
   service_.start_status = {grpc::StatusCode::FAILED_PRECONDITION,
                            "no flight recorder runs: neurontrace flight-recorder on begins one"};
   EXPECT_EQ(RunCli({"capture", "--last", "20s"}), kExitFailed);

@@ -95,7 +95,7 @@ Finding CheckAgentSocket(HostView& host, const std::string& path, bool is_expect
   }
   if (!connected.ok()) {
     finding.what =
-        fmt::format("nothing listens on {}: an agent that is no longer running left it", path);
+        fmt::format("nothing listens on {}, which was left by an agent that has ended", path);
     finding.fix = "start neurontrace-agent again; it replaces the socket";
     return finding;
   }

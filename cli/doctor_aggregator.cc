@@ -136,7 +136,8 @@ Finding CheckTransport(const std::string& address, const ChannelSecurity& securi
       finding.severity = Severity::kWarning;
       finding.what += "; " + sentence;
       finding.fix =
-          "restrict the file's permissions, and replace its contents if others use this machine";
+          "restrict the file's permissions, and replace its key or token if others use this "
+          "machine";
     }
     return finding;
   }

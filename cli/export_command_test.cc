@@ -107,8 +107,10 @@ TEST_F(ExportCommandTest, ANameThatItsFormatCannotHaveIsRefusedBeforeAnythingIsR
   const std::string path = directory_ + ".parquet.gz";
   ExpectRefused({"export", kCaptureId, "-o", path.c_str()});
   ExpectRefused({"capture", "--duration", "1s", "-o", path.c_str()});
-  EXPECT_THAT(err_, HasSubstr("parquet cannot be compressed as a whole (its tables are compressed "
-                              "as they are): leave out"));
+  EXPECT_THAT(
+      err_,
+      HasSubstr(
+          "parquet cannot be compressed as a whole (its tables are already compressed): omit"));
   ExpectRefused({"capture", "stop", kCaptureId, "-o", path.c_str()});
   EXPECT_EQ(RunCli({"record", "-o", path.c_str(), "--", "true"}), kExitUsage);
 }

@@ -12,7 +12,7 @@
 #include "cli/capture_view.h"
 #include "cli/clocks_view.h"
 #include "cli/text.h"
-#include "lib/trace/capture_obstacle.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -30,8 +30,8 @@ find_go() {
     fi
     found+="${found:+, }1.$minor in $go"
   done
-  fail "this is built with Go 1.$GO_MINOR_MIN or newer; here is ${found:-no Go}.
-Debian 12 has 1.19, and 1.23 in its backports: unpack a newer one from https://go.dev/dl into /usr/local/go"
+  fail "the build requires Go 1.$GO_MINOR_MIN or newer; this machine has ${found:-no Go}.
+Debian 12 has 1.19, and 1.23 in its backports; unpack a newer version from https://go.dev/dl into /usr/local/go"
 }
 
 # sources_of FILE...: what is built of this repository is part of the name of its result.
@@ -60,7 +60,7 @@ provide() {
   local target=$1 what=$2
   if [[ ! -d $target ]]; then
     if [[ ${3:-} == --built ]]; then
-      fail "there is no $what at $target: ./scripts/$script builds it"
+      fail "$target does not exist; run ./scripts/$script to build $what"
     fi
     go=$(find_go)
     mkdir -p "$cache"
@@ -68,9 +68,9 @@ provide() {
     building=$(mktemp -d "$target.XXXXXX")
     trap 'rm -rf "$building"' EXIT
     echo "$script: building $(basename "$target"), which takes some minutes" >&2
-    (cd / && build) >&2 || fail "it cannot be built (see above): is there a Go module proxy in reach (go env GOPROXY)?"
+    (cd / && build) >&2 || fail "the build failed (see above); check that a Go module proxy can be reached (go env GOPROXY)"
     chmod 755 "$building"
-    mv -T "$building" "$target" 2>/dev/null || [[ -d $target ]] || fail "$target cannot be made"
+    mv -T "$building" "$target" 2>/dev/null || [[ -d $target ]] || fail "cannot create $target"
   fi
   echo "$target"
 }

@@ -20,8 +20,9 @@ const char* CheckNames(const char* names, uint32_t bytes, uint32_t count) {
   uint32_t at = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t length = static_cast<uint32_t>(strnlen(names + at, bytes - at));
-    if (length == bytes - at) return "an event type name has no end";
-    if (length == 0 || length > kTapEventNameBytesMax) return "an event type name is out of bounds";
+    if (length == bytes - at) return "an event type name is not terminated";
+    if (length == 0 || length > kTapEventNameBytesMax)
+      return "an event type name has an invalid length";
     at += length + 1;
   }
   return at == bytes ? nullptr : "bytes follow the last event type name";
@@ -34,16 +35,16 @@ const char* ParseStart(const uint8_t* data, size_t size, AgentCommand* command) 
   TapStart start;
   if (size < sizeof start) return "START is too short";
   memcpy(&start, data, sizeof start);
-  if (size - sizeof start != start.names_bytes) return "START's names are cut off";
+  if (size - sizeof start != start.names_bytes) return "START has a wrong size of names";
   // A later agent's flag must not be ignored: it asks for something that this tap would not do.
-  if ((start.flags & ~kTapStartFlagHold) != 0) return "START has flags this tap does not know";
+  if ((start.flags & ~kTapStartFlagHold) != 0) return "START has flags that this tap does not know";
   if (start.event_rule > static_cast<uint32_t>(TapEventRule::kAllButThese)) {
-    return "START has an event rule this tap does not know";
+    return "START has an event rule that this tap does not know";
   }
   if (start.name_count > kTapEventNamesMax) return "START has too many event type names";
   if (start.max_events_per_nc < kTapEventsPerCoreMin ||
       start.max_events_per_nc > kTapEventsPerCoreMax) {
-    return "START's events per core are out of bounds";
+    return "START's events per core are out of range";
   }
   if (IsZero(start.capture_id)) return "START has no capture id";
   const char* names = reinterpret_cast<const char*>(data) + sizeof start;
@@ -74,10 +75,9 @@ const char* ParseCollect(const uint8_t* data, size_t size, AgentCommand* command
   TapCollect collect;
   if (size != sizeof collect) return "COLLECT has a wrong size";
   memcpy(&collect, data, sizeof collect);
-  if (IsZero(collect.capture_id) || IsZero(collect.recorder_id))
-    return "COLLECT lacks a capture id";
+  if (IsZero(collect.capture_id) || IsZero(collect.recorder_id)) return "COLLECT has no capture id";
   if (SameCaptureId(collect.capture_id, collect.recorder_id)) {
-    return "COLLECT names the capture that holds as the one that is collected";
+    return "COLLECT names one capture as both snapshot and flight recorder";
   }
   memcpy(command->spec.capture_id, collect.capture_id, sizeof collect.capture_id);
   memcpy(command->recorder_id, collect.recorder_id, sizeof command->recorder_id);
@@ -108,9 +108,9 @@ const char* ParseCommand(const uint8_t* data, size_t size, AgentCommand* command
   if (size < sizeof header) return "the message is shorter than its header";
   if (size > kTapMessageBytesMax) return "the message is too long";
   memcpy(&header, data, sizeof header);
-  if (header.magic != kTapMessageMagic) return "the message has a wrong magic";
-  if (header.version != kTapProtocolVersion) return "the protocol version is not known";
-  if (header.length != size) return "the message's length is not the packet's";
+  if (header.magic != kTapMessageMagic) return "the message has a wrong magic number";
+  if (header.version != kTapProtocolVersion) return "the protocol version is unknown";
+  if (header.length != size) return "the message's length differs from the packet's";
   command->type = static_cast<TapMessageType>(header.type);
   // An unknown type costs the connection: HELLO has listed the commands that this tap knows.
   switch (command->type) {
@@ -121,7 +121,7 @@ const char* ParseCommand(const uint8_t* data, size_t size, AgentCommand* command
     case TapMessageType::kCollect:
       return ParseCollect(data, size, command);
     default:
-      return "the message is no command";
+      return "the message is not a command";
   }
 }
 

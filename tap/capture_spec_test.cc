@@ -76,29 +76,30 @@ TEST(CaptureSpecTest, ReadsCollect) {
   EXPECT_EQ(command.recorder_id[0], 4);
   EXPECT_EQ(command.spec.capture_id[0], 5);
   EXPECT_EQ(command.at_ns, 99u);
-  EXPECT_THAT(Parse(TapTestCollectPacket(0, 5), &command), StrEq("COLLECT lacks a capture id"));
-  EXPECT_THAT(Parse(TapTestCollectPacket(5, 0), &command), StrEq("COLLECT lacks a capture id"));
+  EXPECT_THAT(Parse(TapTestCollectPacket(0, 5), &command), StrEq("COLLECT has no capture id"));
+  EXPECT_THAT(Parse(TapTestCollectPacket(5, 0), &command), StrEq("COLLECT has no capture id"));
   EXPECT_THAT(Parse(TapTestCollectPacket(5, 5), &command),
-              StrEq("COLLECT names the capture that holds as the one that is collected"));
+              StrEq("COLLECT names one capture as both snapshot and flight recorder"));
   std::vector<uint8_t> packet = TapTestCollectPacket(4, 5);
   packet[4] = 2;  // the version
-  EXPECT_THAT(Parse(packet, &command), StrEq("the protocol version is not known"));
+  EXPECT_THAT(Parse(packet, &command), StrEq("the protocol version is unknown"));
 }
 
 TEST(CaptureSpecTest, RefusesWhatIsOutOfBounds) {
   AgentCommand command;
   TapTestStart start;
   start.start.max_events_per_nc = kTapEventsPerCoreMin - 1;
-  EXPECT_THAT(Parse(start.Packet(), &command), StrEq("START's events per core are out of bounds"));
+  EXPECT_THAT(Parse(start.Packet(), &command), StrEq("START's events per core are out of range"));
   start.start.max_events_per_nc = kTapEventsPerCoreMax + 1;
-  EXPECT_THAT(Parse(start.Packet(), &command), StrEq("START's events per core are out of bounds"));
+  EXPECT_THAT(Parse(start.Packet(), &command), StrEq("START's events per core are out of range"));
   start = TapTestStart();
   start.start.event_rule = 3;
   EXPECT_THAT(Parse(start.Packet(), &command),
-              StrEq("START has an event rule this tap does not know"));
+              StrEq("START has an event rule that this tap does not know"));
   start = TapTestStart();
   start.start.flags = 2;
-  EXPECT_THAT(Parse(start.Packet(), &command), StrEq("START has flags this tap does not know"));
+  EXPECT_THAT(Parse(start.Packet(), &command),
+              StrEq("START has flags that this tap does not know"));
   start = TapTestStart();
   memset(start.start.capture_id, 0, sizeof start.start.capture_id);
   EXPECT_THAT(Parse(start.Packet(), &command), StrEq("START has no capture id"));
@@ -108,17 +109,17 @@ TEST(CaptureSpecTest, RefusesNamesThatLie) {
   AgentCommand command;
   TapTestStart start;
   start.names = {std::string(kTapEventNameBytesMax + 1, 'x')};
-  EXPECT_THAT(Parse(start.Packet(), &command), StrEq("an event type name is out of bounds"));
+  EXPECT_THAT(Parse(start.Packet(), &command), StrEq("an event type name has an invalid length"));
   start.names = {""};
-  EXPECT_THAT(Parse(start.Packet(), &command), StrEq("an event type name is out of bounds"));
+  EXPECT_THAT(Parse(start.Packet(), &command), StrEq("an event type name has an invalid length"));
   start.names = {"a", "b"};
   std::vector<uint8_t> packet = start.Packet();
   packet.back() = 'x';
-  EXPECT_THAT(Parse(packet, &command), StrEq("an event type name has no end"));
+  EXPECT_THAT(Parse(packet, &command), StrEq("an event type name is not terminated"));
   start.name_count_claimed = 1;
   EXPECT_THAT(Parse(start.Packet(), &command), StrEq("bytes follow the last event type name"));
   start.name_count_claimed = 3;
-  EXPECT_THAT(Parse(start.Packet(), &command), StrEq("an event type name has no end"));
+  EXPECT_THAT(Parse(start.Packet(), &command), StrEq("an event type name is not terminated"));
   start.name_count_claimed = kTapEventNamesMax + 1;
   EXPECT_THAT(Parse(start.Packet(), &command), StrEq("START has too many event type names"));
 }
@@ -129,15 +130,15 @@ TEST(CaptureSpecTest, RefusesBrokenHeaders) {
   EXPECT_THAT(ParseCommand(packet.data(), 3, &command),
               StrEq("the message is shorter than its header"));
   EXPECT_THAT(ParseCommand(packet.data(), packet.size() - 1, &command),
-              StrEq("the message's length is not the packet's"));
+              StrEq("the message's length differs from the packet's"));
   packet[0] ^= 1;
-  EXPECT_THAT(Parse(packet, &command), StrEq("the message has a wrong magic"));
+  EXPECT_THAT(Parse(packet, &command), StrEq("the message has a wrong magic number"));
   packet = TapTestStopPacket(9);
   packet[4] = 3;
-  EXPECT_THAT(Parse(packet, &command), StrEq("the protocol version is not known"));
+  EXPECT_THAT(Parse(packet, &command), StrEq("the protocol version is unknown"));
   packet = TapTestStopPacket(9);
   packet[6] = static_cast<uint8_t>(TapMessageType::kHello);
-  EXPECT_THAT(Parse(packet, &command), StrEq("the message is no command"));
+  EXPECT_THAT(Parse(packet, &command), StrEq("the message is not a command"));
 }
 
 TEST(CaptureSpecTest, NoMutationOfAValidPacketReadsOutOfBounds) {

@@ -192,7 +192,7 @@ void Tap::NoteStart(const RuntimeTrace::Start& start, uint64_t now_ns) {
       if (start.unfiltered || start.unknown_names > 0) {
         snprintf(detail_, sizeof detail_, "%u event types unknown to this runtime%s",
                  start.unknown_names,
-                 start.unfiltered ? "; it cannot filter as asked and records more" : "");
+                 start.unfiltered ? "; it cannot apply the filter and records more" : "");
       }
       return;
     // The application closed the runtime by a way that the tap does not see.
@@ -204,14 +204,14 @@ void Tap::NoteStart(const RuntimeTrace::Start& start, uint64_t now_ns) {
     case kNrtHostMemory:
       RetryStartLater(Refusal::kFailed, now_ns);
       snprintf(detail_, sizeof detail_,
-               "the runtime has no memory for the trace (status %d): ask for fewer events per core",
+               "the runtime has no memory for the trace (status %d): request fewer events per core",
                start.status);
       return;
     // The runtime has a single capture, so any other refusal means that another profiler has it.
     default:
       RetryStartLater(Refusal::kBusy, now_ns);
       snprintf(detail_, sizeof detail_,
-               "the runtime refused to start a trace (status %d): another profiler has it",
+               "the runtime refused to start a trace (status %d): another profiler uses it",
                start.status);
   }
 }
@@ -294,12 +294,12 @@ void Tap::PublishState(uint64_t now_ns) {
 void Tap::ExplainState() {
   if (state_ == TapState::kRuntimeTooOld) {
     snprintf(detail_, sizeof detail_,
-             "this libnrt.so.1 lacks nrt_sys_trace_fetch_events or what belongs to it: Neuron SDK "
-             "2.22 or later is needed");
+             "this libnrt.so.1 lacks nrt_sys_trace_fetch_events or related calls: use Neuron SDK "
+             "2.22 or later");
   } else if (state_ == TapState::kBusyOtherProfiler && refusal_ == Refusal::kNone) {
     snprintf(detail_, sizeof detail_,
              "the application profiles itself (nrt_sys_trace_start, nrt_inspect_begin or "
-             "NEURON_RT_INSPECT_ENABLE): waiting until it has ended that");
+             "NEURON_RT_INSPECT_ENABLE): waiting until it stops");
   } else if (!trace_.running() && refusal_ == Refusal::kNone) {
     detail_[0] = '\0';
   }
@@ -393,7 +393,7 @@ void Tap::HandleCollect(uint64_t now_ns) {
   }
   if (!under_way && !IsWaiting(asked)) {
     if (collection_count_ == kTapCollectsMax) {
-      Answer(TapResult::kAnotherCapture, asked, "too many snapshots wait for their time", now_ns);
+      Answer(TapResult::kAnotherCapture, asked, "too many snapshots are scheduled", now_ns);
       return;
     }
     Collection& collection = collections_[collection_count_++];
@@ -445,7 +445,7 @@ void Tap::ForgetCollections(uint64_t now_ns) {
   while (collection_count_ > 0) {
     SendStatus(TapMessageType::kCollect, TapResult::kNothingHeld,
                collections_[--collection_count_].capture_id,
-               "the rings were given up before its time", now_ns);
+               "the rings were released before the cut", now_ns);
   }
 }
 
@@ -533,7 +533,8 @@ void Tap::ServePacket(long size, uint64_t now_ns) {
   }
   // A wrong time must not reserve the worker for long.
   if (command_.at_ns > now_ns && command_.at_ns - now_ns > kAheadMaxNs) {
-    Answer(TapResult::kTooFarAhead, command_.spec.capture_id, "its time is too far ahead", now_ns);
+    Answer(TapResult::kTooFarAhead, command_.spec.capture_id,
+           "the command's time is too far in the future", now_ns);
     return;
   }
   switch (command_.type) {
@@ -548,8 +549,8 @@ void Tap::ServePacket(long size, uint64_t now_ns) {
 
 void Tap::HandleStart(uint64_t now_ns) {
   if (wanted_ && !SameCaptureId(spec_.capture_id, command_.spec.capture_id)) {
-    Answer(TapResult::kAnotherCapture, spec_.capture_id, "another capture runs: stop it first",
-           now_ns);
+    Answer(TapResult::kAnotherCapture, spec_.capture_id,
+           "another capture is running; stop it first", now_ns);
     return;
   }
   if (view_.initialised && !library_->CanTrace()) {
@@ -583,7 +584,7 @@ void Tap::HandleStop(uint64_t now_ns) {
     return;
   }
   if (!SameCaptureId(spec_.capture_id, asked)) {
-    Answer(TapResult::kAnotherCapture, spec_.capture_id, "another capture runs", now_ns);
+    Answer(TapResult::kAnotherCapture, spec_.capture_id, "another capture is running", now_ns);
     return;
   }
   stop_at_ns_ = command_.at_ns;

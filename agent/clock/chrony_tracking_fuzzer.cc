@@ -12,7 +12,7 @@ namespace {
 
 void Check(bool good, const char* what) {
   if (good) return;
-  fprintf(stderr, "broken promise: %s\n", what);
+  fprintf(stderr, "violated requirement: %s\n", what);
   abort();
 }
 

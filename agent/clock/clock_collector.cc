@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -120,10 +121,10 @@ class ClockCollector::KernelTimer {
   const UniqueFd timer_;
 };
 
-ClockCollector::ClockCollector(const Deps& deps, ClockPaths paths, Hooks hooks)
+ClockCollector::ClockCollector(const Deps& deps, ClockPaths paths, Listener& listener)
     : deps_(deps),
       paths_(std::move(paths)),
-      hooks_(std::move(hooks)),
+      listener_(listener),
       watch_(deps.clocks, MakeProcessorWait(), batch_),
       utc_({deps.runner, deps.clocks, deps.files, deps.random}, paths_.utc, batch_) {}
 
@@ -167,7 +168,8 @@ absl::Status ClockCollector::StartBeat() {
 absl::Status ClockCollector::WatchRealtime() {
   UniqueFd timer(timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer.valid() || !Arm(timer.get())) {
-    return Unavailable("a timer that tells when REALTIME is set: {}", strerror(errno));
+    return Unavailable("cannot create a timer that reports steps of CLOCK_REALTIME: {}",
+                       strerror(errno));
   }
   const int fd = timer.get();
   step_watch_ = std::make_unique<KernelTimer>(deps_.runner, std::move(timer), [this, fd] {
@@ -190,7 +192,7 @@ void ClockCollector::Beat() {
     utc_.Ask(marker_);
   }
   ++beats_;
-  if (hooks_.on_beat) hooks_.on_beat();
+  listener_.OnBeat();
   const uint64_t beats = counters_.batches < kBatchesAtFirst ? kBeatsPerFirstBatch : kBeatsPerBatch;
   if (beats_ - batch_beat_ >= beats || CountClockEvidence(batch_) >= kBatchEntriesMax) Flush();
 }
@@ -216,11 +218,11 @@ void ClockCollector::CountEvents() {
         break;
       case ClockEventKind::kRealtimeStep:
         ++counters_.realtime_steps;
-        spdlog::info("clock: REALTIME was set, {} ns ahead", event.amount_ns);
+        spdlog::info("clock: CLOCK_REALTIME was set, a step of {} ns", event.amount_ns);
         break;
       case ClockEventKind::kMigration:
         ++counters_.migrations;
-        spdlog::info("clock: the hypervisor says that the counter was disrupted");
+        spdlog::info("clock: the hypervisor reports that the counter was disrupted");
         break;
       case ClockEventKind::kUnspecified:
         break;
@@ -229,7 +231,7 @@ void ClockCollector::CountEvents() {
         break;
     }
   }
-  if (broke && hooks_.on_break) hooks_.on_break();
+  if (broke) listener_.OnBreak();
 }
 
 // A marker that cannot be read at the moment leaves the last one, so that a later look finds the
@@ -276,7 +278,7 @@ void ClockCollector::Flush() {
   // Also for an empty batch, so that the interval starts again.
   batch_beat_ = beats_;
   if (CountClockEvidence(batch_) == 0) return;
-  // Answers overtake each other, and events are reported when they end, while on_batch promises
+  // Answers overtake each other, and events are reported when they end, while OnBatch promises
   // each list in order of raw.
   std::ranges::stable_sort(batch_.exchanges, {}, &ClockExchange::send_raw_ns);
   std::ranges::stable_sort(batch_.events, {}, &ClockEvent::raw_begin_ns);
@@ -285,7 +287,7 @@ void ClockCollector::Flush() {
   counters_.snapshots += batch_.snapshots.size();
   counters_.utc_readings += batch_.utc.size();
   events_counted_ = 0;
-  hooks_.on_batch(std::exchange(batch_, {}));
+  listener_.OnBatch(std::exchange(batch_, {}));
 }
 
 }  // namespace neurontrace

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -126,18 +125,21 @@ class ClockCollector {
     FileSystem& files;
     Random& random;
   };
-  // Called on the sequence.
-  struct Hooks {
-    // Every kBatchNs, at first more often, and when there is a lot; never empty, each list in
-    // order of raw.
-    std::function<void(ClockEvidence batch)> on_batch;
-    // Raw may not be what it was: probes are worth more now. Null: nobody wants to know.
-    std::function<void()> on_break;
-    std::function<void()> on_beat;  // every HostClockWatch::kBeatNs; or null
+  // Receives the evidence. Called on the sequence; must not block. The defaults do nothing.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    // Called every kBatchNs, at first more often, and when there is a lot. The batch is never
+    // empty; each of its lists is in order of raw.
+    virtual void OnBatch(ClockEvidence batch) = 0;
+    // Called when raw may not be what it was: probes are worth more now.
+    virtual void OnBreak() {}
+    // Called every HostClockWatch::kBeatNs.
+    virtual void OnBeat() {}
   };
 
-  // Everything in `deps` outlives this.
-  ClockCollector(const Deps& deps, ClockPaths paths, Hooks hooks);
+  // Everything in `deps`, and the listener, outlive this.
+  ClockCollector(const Deps& deps, ClockPaths paths, Listener& listener);
   ~ClockCollector();
 
   // Starts the heartbeat. Fails with UNAVAILABLE if the kernel provides no timers; nothing is
@@ -146,7 +148,7 @@ class ClockCollector {
   absl::Status Start();
   // Adds a probe's exchange to the batch.
   void Add(const ClockExchange& exchange);
-  // Hands the open batch to on_batch, unless it is empty.
+  // Hands the open batch to the listener, unless it is empty.
   void Flush();
   // Takes a snapshot that is kept, then flushes: the evidence then reaches up to this moment.
   void FlushNow();
@@ -172,13 +174,13 @@ class ClockCollector {
   // break since the last look if they differ.
   void LookAtVmClock();
   void LookAtClockSource();
-  // Counts the events that were added to the batch since the last call, and calls on_break if one
+  // Counts the events that were added to the batch since the last call, and calls OnBreak if one
   // means that raw may have changed. To be called after everything that the watch does.
   void CountEvents();
 
   const Deps deps_;
   const ClockPaths paths_;
-  const Hooks hooks_;
+  Listener& listener_;
   // The open batch. The watch and the sources of UTC append to it, too.
   ClockEvidence batch_;
   // How many of its events CountEvents has counted.

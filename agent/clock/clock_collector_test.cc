@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "lib/base/event_loop.h"
@@ -23,6 +25,16 @@ ClockPaths Paths() {
   return paths;
 }
 
+// Keeps the batches and counts the breaks.
+class FakeClockListener final : public ClockCollector::Listener {
+ public:
+  void OnBatch(ClockEvidence batch) override { batches.push_back(std::move(batch)); }
+  void OnBreak() override { ++breaks; }
+
+  std::vector<ClockEvidence> batches;
+  int breaks = 0;
+};
+
 class ClockCollectorTest : public testing::Test {
  protected:
   void SetVmClock(uint64_t marker) {
@@ -39,7 +51,7 @@ class ClockCollectorTest : public testing::Test {
   }
   std::vector<ClockEvent> Events() const {
     std::vector<ClockEvent> events;
-    for (const ClockEvidence& batch : batches_) {
+    for (const ClockEvidence& batch : listener_.batches) {
       events.insert(events.end(), batch.events.begin(), batch.events.end());
     }
     return events;
@@ -50,47 +62,43 @@ class ClockCollectorTest : public testing::Test {
   FakeHostClocks host_;
   FakeFileSystem files_;
   SeededRandom random_{1};
-  std::vector<ClockEvidence> batches_;
-  int breaks_ = 0;
-  ClockCollector collector_{{runner_, host_, files_, random_},
-                            Paths(),
-                            {.on_batch = [this](ClockEvidence b) { batches_.push_back(b); },
-                             .on_break = [this] { ++breaks_; }}};
+  FakeClockListener listener_;
+  ClockCollector collector_{{runner_, host_, files_, random_}, Paths(), listener_};
 };
 
 TEST_F(ClockCollectorTest, GivesBatchesOfWhatThereIs) {
   Beat(200);  // 10 s
-  EXPECT_GE(batches_.size(), 1u);
-  EXPECT_LE(batches_.size(), 9u);
-  ASSERT_FALSE(batches_.empty());
-  EXPECT_GE(batches_[0].snapshots.size(), 3u);
-  EXPECT_LE(batches_[0].snapshots.size(), 6u);
+  EXPECT_GE(listener_.batches.size(), 1u);
+  EXPECT_LE(listener_.batches.size(), 9u);
+  ASSERT_FALSE(listener_.batches.empty());
+  EXPECT_GE(listener_.batches[0].snapshots.size(), 3u);
+  EXPECT_LE(listener_.batches[0].snapshots.size(), 6u);
   EXPECT_TRUE(Events().empty());
-  EXPECT_EQ(breaks_, 0);
+  EXPECT_EQ(listener_.breaks, 0);
 }
 
 TEST_F(ClockCollectorTest, PutsExchangesInOrder) {
   collector_.Add({.send_raw_ns = 20});
   collector_.Add({.send_raw_ns = 10});
   collector_.Flush();
-  ASSERT_EQ(batches_.size(), 1u);
-  ASSERT_EQ(batches_[0].exchanges.size(), 2u);
-  EXPECT_EQ(batches_[0].exchanges[0].send_raw_ns, 10u);
+  ASSERT_EQ(listener_.batches.size(), 1u);
+  ASSERT_EQ(listener_.batches[0].exchanges.size(), 2u);
+  EXPECT_EQ(listener_.batches[0].exchanges[0].send_raw_ns, 10u);
   collector_.Flush();
-  EXPECT_EQ(batches_.size(), 1u);
+  EXPECT_EQ(listener_.batches.size(), 1u);
 }
 
 TEST_F(ClockCollectorTest, GivesABatchEarlyWhenThereIsALot) {
   for (size_t i = 0; i < ClockCollector::kBatchEntriesMax; ++i) collector_.Add({});
   Beat(1);
-  EXPECT_EQ(batches_.size(), 1u);
+  EXPECT_EQ(listener_.batches.size(), 1u);
 }
 
 TEST_F(ClockCollectorTest, TellsOfAMigration) {
   SetVmClock(1);
   ASSERT_TRUE(collector_.Start().ok());
   Beat(55);
-  EXPECT_EQ(breaks_, 0);
+  EXPECT_EQ(listener_.breaks, 0);
   const uint64_t before = host_.RawNs();
   ASSERT_TRUE(files_.FlipBit(VmClock::kPath, 16 * 8 + 1));  // the marker
   Beat(20);
@@ -99,7 +107,7 @@ TEST_F(ClockCollectorTest, TellsOfAMigration) {
   EXPECT_EQ(Events()[0].kind, ClockEventKind::kMigration);
   EXPECT_LE(Events()[0].raw_begin_ns, before);
   EXPECT_GE(Events()[0].raw_end_ns, before);
-  EXPECT_EQ(breaks_, 1);
+  EXPECT_EQ(listener_.breaks, 1);
   EXPECT_EQ(collector_.counters().migrations, 1u);
 }
 
@@ -110,7 +118,7 @@ TEST_F(ClockCollectorTest, TellsOfAnotherClockSource) {
   Beat(1'100);
   ASSERT_EQ(Events().size(), 1u);
   EXPECT_EQ(Events()[0].kind, ClockEventKind::kClockSource);
-  EXPECT_EQ(breaks_, 1);
+  EXPECT_EQ(listener_.breaks, 1);
 }
 
 TEST_F(ClockCollectorTest, TellsOfPausesAndSuspends) {
@@ -124,7 +132,7 @@ TEST_F(ClockCollectorTest, TellsOfPausesAndSuspends) {
   EXPECT_EQ(Events()[1].kind, ClockEventKind::kSuspend);
   EXPECT_EQ(collector_.counters().pauses, 1u);
   EXPECT_EQ(collector_.counters().suspends, 1u);
-  EXPECT_EQ(breaks_, 2);
+  EXPECT_EQ(listener_.breaks, 2);
 }
 
 TEST_F(ClockCollectorTest, CountsASuspendThatAFlushFinds) {
@@ -134,10 +142,10 @@ TEST_F(ClockCollectorTest, CountsASuspendThatAFlushFinds) {
   ASSERT_EQ(Events().size(), 1u);
   EXPECT_EQ(Events()[0].kind, ClockEventKind::kSuspend);
   EXPECT_EQ(collector_.counters().suspends, 1u);
-  EXPECT_EQ(breaks_, 1);
+  EXPECT_EQ(listener_.breaks, 1);
   Beat(50);
   EXPECT_EQ(collector_.counters().suspends, 1u);
-  EXPECT_EQ(breaks_, 1);
+  EXPECT_EQ(listener_.breaks, 1);
 }
 
 // /dev/null is the device: it opens, and never answers as a clock.
@@ -168,27 +176,37 @@ TEST(UtcSources, SearchesAgainForAHardwareClockThatDoesNotAnswer) {
   EXPECT_EQ(refused_of(1), 1u) << "it is found again";
 }
 
+// Ends the loop after the sixth beat.
+class SixBeats final : public ClockCollector::Listener {
+ public:
+  explicit SixBeats(EventLoop& loop) : loop_(loop) {}
+  void OnBatch(ClockEvidence batch) override { batches.push_back(std::move(batch)); }
+  void OnBeat() override {
+    if (++beats_ < 6) return;
+    collector->Flush();
+    loop_.Quit();
+  }
+
+  std::unique_ptr<ClockCollector> collector;
+  std::vector<ClockEvidence> batches;
+
+ private:
+  EventLoop& loop_;
+  int beats_ = 0;
+};
+
 TEST(ClockCollector, WorksOnThisMachine) {
   EventLoop loop;
   const SystemHostClocks host;
   SystemFileSystem files;
   SystemRandom random;
-  std::vector<ClockEvidence> batches;
-  int beats = 0;
-  std::unique_ptr<ClockCollector> collector;
-  collector = std::make_unique<ClockCollector>(
-      ClockCollector::Deps{loop, host, files, random}, ClockPaths{},
-      ClockCollector::Hooks{.on_batch = [&](ClockEvidence batch) { batches.push_back(batch); },
-                            .on_beat =
-                                [&] {
-                                  if (++beats < 6) return;
-                                  collector->Flush();
-                                  loop.Quit();
-                                }});
-  loop.PostTask([&] { ASSERT_TRUE(collector->Start().ok()); });
+  SixBeats listener(loop);
+  listener.collector = std::make_unique<ClockCollector>(
+      ClockCollector::Deps{loop, host, files, random}, ClockPaths{}, listener);
+  loop.PostTask([&] { ASSERT_TRUE(listener.collector->Start().ok()); });
   loop.Run();
-  ASSERT_FALSE(batches.empty());
-  EXPECT_FALSE(batches[0].snapshots.empty());
+  ASSERT_FALSE(listener.batches.empty());
+  EXPECT_FALSE(listener.batches[0].snapshots.empty());
 }
 
 }  // namespace

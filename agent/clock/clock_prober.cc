@@ -15,11 +15,8 @@ constexpr uint64_t kAnswerMaxNs = 1'000'000'000;
 }  // namespace
 
 StreamProber::StreamProber(ProbeConnector connector, const HostClocks& clocks, TaskRunner& runner,
-                           OnExchange on_exchange)
-    : connector_(std::move(connector)),
-      clocks_(clocks),
-      runner_(runner),
-      on_exchange_(std::move(on_exchange)) {}
+                           ExchangeSink& exchanges)
+    : connector_(std::move(connector)), clocks_(clocks), runner_(runner), exchanges_(exchanges) {}
 
 StreamProber::~StreamProber() = default;
 
@@ -33,13 +30,7 @@ void StreamProber::Send(int probes) {
     ++counters_.calls;
     writing_ = false;
     answered_ = true;
-    stream_ = connector_({.on_reply = [this](const ProbeReply& reply) { OnReply(reply); },
-                          .on_written =
-                              [this] {
-                                writing_ = false;
-                                Pump();
-                              },
-                          .on_closed = [this](const absl::Status&) { OnClosed(); }});
+    stream_ = connector_(*this);
   }
   Pump();
 }
@@ -55,6 +46,11 @@ void StreamProber::Pump() {
   stream_->Send(++sequence_);
 }
 
+void StreamProber::OnWritten() {
+  writing_ = false;
+  Pump();
+}
+
 void StreamProber::OnReply(const ProbeReply& reply) {
   // An exchange whose times contradict each other would give a wrong bound, so it is refused.
   if (answered_ || reply.sequence != sequence_ || reply.receive_raw_ns < send_raw_ns_ ||
@@ -65,19 +61,19 @@ void StreamProber::OnReply(const ProbeReply& reply) {
   answered_ = true;
   if (reply.receive_raw_ns - send_raw_ns_ <= kAnswerMaxNs) {
     ++counters_.answered;
-    on_exchange_({.send_raw_ns = send_raw_ns_,
-                  .reference_receive_ns = reply.reference_receive_ns,
-                  .reference_send_ns = reply.reference_send_ns,
-                  .receive_raw_ns = reply.receive_raw_ns,
-                  .reference_epoch = reply.reference_epoch,
-                  .path = ProbePath::kGrpc});
+    exchanges_.AddExchange({.send_raw_ns = send_raw_ns_,
+                            .reference_receive_ns = reply.reference_receive_ns,
+                            .reference_send_ns = reply.reference_send_ns,
+                            .receive_raw_ns = reply.receive_raw_ns,
+                            .reference_epoch = reply.reference_epoch,
+                            .path = ProbePath::kGrpc});
   }
   Pump();
 }
 
 // Destroys the call from a task, as its own callback must not. The next Send starts another one,
 // unless one has been started by then.
-void StreamProber::OnClosed() {
+void StreamProber::OnClosed(const absl::Status&) {
   runner_.PostTask(weak_tasks_.Wrap([this, call = counters_.calls] {
     if (call == counters_.calls) Disconnect();
   }));
@@ -100,7 +96,7 @@ void ClockProber::OnWelcome(const std::optional<ProbeAccess>& access) {
   if (mode_ != ProbeMode::kGrpc) {
     const absl::Status status =
         access ? udp_.Connect(*access)
-               : absl::UnavailableError("the aggregator answers no probes over UDP");
+               : absl::UnavailableError("the aggregator does not answer probes over UDP");
     if (!status.ok()) {
       spdlog::info("clock: {}", status.ToString());
       use_stream_ = mode_ == ProbeMode::kAuto;
@@ -129,7 +125,7 @@ void ClockProber::Choose() {
       stream_.Disconnect();
     }
   } else if (!use_stream_ && beats_ - answered_beat_ > kUnansweredBeatsMax) {
-    spdlog::info("clock: probes over UDP get no answer; asking in a gRPC call instead");
+    spdlog::info("clock: probes over UDP get no answer; sending them in a gRPC call");
     use_stream_ = true;
     schedule_.Rush();
   }

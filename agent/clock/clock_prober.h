@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 
+#include "absl/status/status.h"
+#include "agent/clock/exchange_sink.h"
 #include "agent/clock/probe_access.h"
 #include "agent/clock/probe_stream.h"
 #include "agent/clock/udp_prober.h"
@@ -22,7 +23,7 @@ namespace neurontrace {
 // previous one, so that none waits behind another. Its intervals are wider than those over UDP,
 // since neither end sees kernel timestamps. Lives on the sequence of `runner`; connector's objects,
 // `clocks` and `runner` outlive it.
-class StreamProber {
+class StreamProber final : private ProbeStream::Listener {
  public:
   struct Counters {
     // gRPC calls started, and questions asked in them.
@@ -32,12 +33,11 @@ class StreamProber {
     // Answers that belong to no open question, or whose times contradict each other.
     uint64_t refused = 0;
   };
-  // Called on the sequence with each answered question.
-  using OnExchange = std::function<void(const ClockExchange&)>;
 
+  // `exchanges` receives each answered question, and outlives this.
   StreamProber(ProbeConnector connector, const HostClocks& clocks, TaskRunner& runner,
-               OnExchange on_exchange);
-  ~StreamProber();
+               ExchangeSink& exchanges);
+  ~StreamProber() override;
 
   // Asks `probes` times, in a call that is started if none is open. Questions that are still to be
   // asked from an earlier Send are replaced, not added. An answer later than a second is ignored.
@@ -52,17 +52,19 @@ class StreamProber {
  private:
   // Sends the next question, unless one is being written or unanswered.
   void Pump();
-  void OnReply(const ProbeReply& reply);
-  void OnClosed();
+  // ProbeStream::Listener
+  void OnReply(const ProbeReply& reply) override;
+  void OnWritten() override;
+  void OnClosed(const absl::Status& status) override;
 
   const ProbeConnector connector_;
   const HostClocks& clocks_;
   TaskRunner& runner_;
-  const OnExchange on_exchange_;
+  ExchangeSink& exchanges_;
   std::unique_ptr<ProbeStream> stream_;
   // Questions of the last Send that are still to be asked.
   int to_send_ = 0;
-  // True from a Send of the stream until its on_written.
+  // True from a Send of the stream until its OnWritten.
   bool writing_ = false;
   // The number of the last question; it grows over all calls.
   uint64_t sequence_ = 0;

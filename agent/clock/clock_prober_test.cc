@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "agent/clock/fake_exchange_sink.h"
 #include "lib/base/fake_task_runner.h"
 #include "lib/clock/fake_host_clocks.h"
 
@@ -19,7 +20,7 @@ struct Calls {
   int open = 0;
   int begun = 0;
   std::vector<uint64_t> asked;
-  ProbeStream::Events events;  // of the last call
+  ProbeStream::Listener* listener = nullptr;  // of the last call
 };
 
 class FakeProbeStream final : public ProbeStream {
@@ -54,12 +55,12 @@ class ClockProberTest : public testing::Test {
   }
   void Reply(uint64_t sequence) {
     host_.AdvanceNs(100'000);
-    calls_.events.on_written();
-    calls_.events.on_reply({.sequence = sequence,
-                            .reference_receive_ns = 1'000,
-                            .reference_send_ns = 1'001,
-                            .reference_epoch = 1,
-                            .receive_raw_ns = host_.RawNs()});
+    calls_.listener->OnWritten();
+    calls_.listener->OnReply({.sequence = sequence,
+                              .reference_receive_ns = 1'000,
+                              .reference_send_ns = 1'001,
+                              .reference_epoch = 1,
+                              .receive_raw_ns = host_.RawNs()});
   }
 
   FakeClock clock_;
@@ -69,17 +70,14 @@ class ClockProberTest : public testing::Test {
   ProbeAccess access_;
   UniqueFd silent_;
   Calls calls_;
-  std::vector<ClockExchange> exchanges_;
-  std::function<void(const ClockExchange&)> on_exchange_ = [this](const ClockExchange& e) {
-    exchanges_.push_back(e);
-  };
-  UdpProber udp_{host_, runner_, on_exchange_};
-  StreamProber stream_{[this](ProbeStream::Events events) {
+  FakeExchangeSink sink_;
+  UdpProber udp_{host_, runner_, sink_};
+  StreamProber stream_{[this](ProbeStream::Listener& listener) {
                          ++calls_.begun;
-                         calls_.events = std::move(events);
+                         calls_.listener = &listener;
                          return std::make_unique<FakeProbeStream>(calls_);
                        },
-                       host_, runner_, on_exchange_};
+                       host_, runner_, sink_};
 };
 
 TEST_F(ClockProberTest, RushesFirstAndThenAsksTwiceASecond) {
@@ -114,8 +112,8 @@ TEST_F(ClockProberTest, TakesTheCallWhenUdpIsSilent) {
   ASSERT_EQ(calls_.asked.size(), 1u) << "one question at a time";
   Reply(calls_.asked.back());
   Reply(calls_.asked.back());
-  EXPECT_EQ(exchanges_.size(), 2u);
-  EXPECT_EQ(exchanges_[0].path, ProbePath::kGrpc);
+  EXPECT_EQ(sink_.exchanges.size(), 2u);
+  EXPECT_EQ(sink_.exchanges[0].path, ProbePath::kGrpc);
   const uint64_t sent = udp_.counters().sent;
   Beat(prober, ClockProber::kRetryBeats);
   EXPECT_EQ(udp_.counters().sent - sent, 4u) << "it is tried again";
@@ -144,7 +142,7 @@ TEST_F(ClockProberTest, RefusesAnswersThatMakeNoSense) {
   prober.OnWelcome(access_);
   Beat(prober, 2);
   ASSERT_EQ(calls_.asked.size(), 1u);
-  calls_.events.on_written();
+  calls_.listener->OnWritten();
   const ProbeReply good{.sequence = 1,
                         .reference_receive_ns = 5,
                         .reference_send_ns = 6,
@@ -158,11 +156,11 @@ TEST_F(ClockProberTest, RefusesAnswersThatMakeNoSense) {
   nameless.reference_epoch = 0;
   ProbeReply early = good;
   early.receive_raw_ns = 1;
-  for (const ProbeReply& bad : {other, backwards, nameless, early}) calls_.events.on_reply(bad);
+  for (const ProbeReply& bad : {other, backwards, nameless, early}) calls_.listener->OnReply(bad);
   EXPECT_EQ(stream_.counters().refused, 4u);
-  calls_.events.on_reply(good);
-  calls_.events.on_reply(good);
-  EXPECT_EQ(exchanges_.size(), 1u);
+  calls_.listener->OnReply(good);
+  calls_.listener->OnReply(good);
+  EXPECT_EQ(sink_.exchanges.size(), 1u);
   EXPECT_EQ(stream_.counters().refused, 5u);
 }
 
@@ -171,7 +169,7 @@ TEST_F(ClockProberTest, BeginsAnotherCallWhenOneEnds) {
   prober.OnWelcome(access_);
   Beat(prober, 2);
   EXPECT_EQ(calls_.begun, 1);
-  calls_.events.on_closed(absl::UnavailableError("gone"));
+  calls_.listener->OnClosed(absl::UnavailableError("gone"));
   runner_.RunUntilIdle();
   EXPECT_EQ(calls_.open, 0);
   Beat(prober, 20);
@@ -182,7 +180,7 @@ TEST_F(ClockProberTest, WaitsForALostAnswerASecondAtMost) {
   ClockProber prober(ProbeMode::kGrpc, udp_, stream_, random_);
   prober.OnWelcome(access_);
   Beat(prober, 1);
-  calls_.events.on_written();
+  calls_.listener->OnWritten();
   Beat(prober, 40);
   EXPECT_GE(calls_.asked.size(), 2u);
 }

@@ -34,11 +34,11 @@ uint64_t LastRaw(const ClockEvidence& evidence) {
 }  // namespace
 
 EvidenceLink::EvidenceLink(EvidenceConnector connector, const HostClocks& clocks,
-                           TaskRunner& runner, Random& random, Hooks hooks)
+                           TaskRunner& runner, Random& random, AccessListener& listener)
     : connector_(std::move(connector)),
       clocks_(clocks),
       runner_(runner),
-      hooks_(std::move(hooks)),
+      listener_(listener),
       backoff_(random, kReconnectFirstNs, kReconnectLongestNs) {}
 
 EvidenceLink::~EvidenceLink() = default;
@@ -51,22 +51,14 @@ void EvidenceLink::Connect() {
   // A receipt may have been lost with the last call, so everything in the backlog is sent again.
   writing_ = false;
   sent_number_ = 0;
-  stream_ = connector_(
-      {.on_access = [this](const std::optional<ProbeAccess>& access) { OnAccess(access); },
-       .on_receipt = [this](uint64_t number) { OnReceipt(number); },
-       .on_written =
-           [this] {
-             writing_ = false;
-             Pump();
-           },
-       .on_closed = [this](const absl::Status& status) { OnClosed(status); }});
+  stream_ = connector_(*this);
 }
 
 void EvidenceLink::OnAccess(const std::optional<ProbeAccess>& access) {
   if (has_access_) return;
   has_access_ = true;
   backoff_.Reset();
-  if (hooks_.on_access) hooks_.on_access(access);
+  listener_.OnAccess(access);
   Pump();
 }
 
@@ -80,9 +72,14 @@ void EvidenceLink::OnReceipt(uint64_t number) {
   Pump();
 }
 
+void EvidenceLink::OnWritten() {
+  writing_ = false;
+  Pump();
+}
+
 void EvidenceLink::OnClosed(const absl::Status& status) {
   spdlog::debug("clock: the report call ended: {}", status.ToString());
-  if (std::exchange(has_access_, false) && hooks_.on_lost) hooks_.on_lost();
+  if (std::exchange(has_access_, false)) listener_.OnLost();
   // A stream must not be destroyed inside its own callback, so a task ends the call. By then
   // another call may be open, which the number of calls shows.
   runner_.PostTask(weak_tasks_.Wrap([this, call = counters_.calls] {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,15 +23,17 @@ namespace neurontrace {
 // reconnect, batches without a receipt are sent again. While no aggregator is reached the backlog
 // grows to limits::kClockBacklogBytesMax or kClockBacklogBatchesMax; then the oldest batches are
 // dropped and counted. Lives on the sequence of `runner`; all references outlive it.
-class EvidenceLink {
+class EvidenceLink final : private EvidenceStream::Listener {
  public:
-  // Called on the sequence.
-  struct Hooks {
+  // Learns which aggregator can be probed. Called on the sequence.
+  class AccessListener {
+   public:
+    virtual ~AccessListener() = default;
     // An aggregator accepts evidence: how to probe it over UDP, or nothing if it answers no probes
     // there.
-    std::function<void(const std::optional<ProbeAccess>&)> on_access;
+    virtual void OnAccess(const std::optional<ProbeAccess>& access) = 0;
     // The call to that aggregator has ended.
-    std::function<void()> on_lost;
+    virtual void OnLost() = 0;
   };
   // Since construction; only grow.
   struct Counters {
@@ -46,8 +47,8 @@ class EvidenceLink {
 
   // `connector` starts a call each time; `clocks` gives the age of a batch when it is sent.
   EvidenceLink(EvidenceConnector connector, const HostClocks& clocks, TaskRunner& runner,
-               Random& random, Hooks hooks);
-  ~EvidenceLink();
+               Random& random, AccessListener& listener);
+  ~EvidenceLink() override;
 
   // Connects. Called once.
   void Start();
@@ -72,25 +73,26 @@ class EvidenceLink {
   };
   // Starts a call, unless one is open.
   void Connect();
-  // Called first in a call: evidence may be sent from now on.
-  void OnAccess(const std::optional<ProbeAccess>& access);
+  // EvidenceStream::Listener. OnAccess: evidence may be sent from now on.
+  void OnAccess(const std::optional<ProbeAccess>& access) override;
   // Forgets every batch up to `number`, as it is stored. Ignored if nothing with that number was
   // sent.
-  void OnReceipt(uint64_t number);
+  void OnReceipt(uint64_t number) override;
+  void OnWritten() override;
   // Reports the loss of an aggregator that gave access, and schedules the next call.
-  void OnClosed(const absl::Status& status);
+  void OnClosed(const absl::Status& status) override;
   // Sends the next batch, if the stream takes one and few enough are unanswered.
   void Pump();
 
   const EvidenceConnector connector_;
   const HostClocks& clocks_;
   TaskRunner& runner_;
-  const Hooks hooks_;
+  AccessListener& listener_;
   Backoff backoff_;
   std::unique_ptr<EvidenceStream> stream_;
   // True from the first event of a call until its last.
   bool has_access_ = false;
-  // True from a Send of the stream until its on_written.
+  // True from a Send of the stream until its OnWritten.
   bool writing_ = false;
   // The number of the newest batch; they are numbered from 1.
   uint64_t last_number_ = 0;

@@ -20,7 +20,7 @@ struct ReportCalls {
   int begun = 0;
   int open = 0;
   std::vector<EvidenceBatch> sent;
-  EvidenceStream::Events events;  // of the last call
+  EvidenceStream::Listener* listener = nullptr;  // of the last call
 };
 
 class FakeEvidenceStream final : public EvidenceStream {
@@ -31,6 +31,16 @@ class FakeEvidenceStream final : public EvidenceStream {
 
  private:
   ReportCalls& calls_;
+};
+
+// Counts the aggregators that came and were lost.
+class FakeAccessListener final : public EvidenceLink::AccessListener {
+ public:
+  void OnAccess(const std::optional<ProbeAccess>&) override { ++accesses; }
+  void OnLost() override { ++losses; }
+
+  int accesses = 0;
+  int losses = 0;
 };
 
 class EvidenceLinkTest : public testing::Test {
@@ -46,7 +56,7 @@ class EvidenceLinkTest : public testing::Test {
   void Write() {
     for (size_t sent = 0; sent != calls_.sent.size();) {
       sent = calls_.sent.size();
-      calls_.events.on_written();
+      calls_.listener->OnWritten();
     }
   }
   std::vector<uint64_t> Numbers() const {
@@ -61,18 +71,13 @@ class EvidenceLinkTest : public testing::Test {
   FakeHostClocks host_;
   SeededRandom random_{1};
   ReportCalls calls_;
-  int accesses_ = 0;
-  int losses_ = 0;
-  EvidenceLink link_{[this](EvidenceStream::Events events) {
+  FakeAccessListener access_;
+  EvidenceLink link_{[this](EvidenceStream::Listener& listener) {
                        ++calls_.begun;
-                       calls_.events = std::move(events);
+                       calls_.listener = &listener;
                        return std::make_unique<FakeEvidenceStream>(calls_);
                      },
-                     host_,
-                     runner_,
-                     random_,
-                     {.on_access = [this](const std::optional<ProbeAccess>&) { ++accesses_; },
-                      .on_lost = [this] { ++losses_; }}};
+                     host_, runner_, random_, access_};
 };
 
 TEST_F(EvidenceLinkTest, SendsInOrderOnceThereIsAccess) {
@@ -80,42 +85,42 @@ TEST_F(EvidenceLinkTest, SendsInOrderOnceThereIsAccess) {
   host_.AdvanceNs(7'000);
   Put();
   EXPECT_TRUE(calls_.sent.empty());
-  calls_.events.on_access(std::nullopt);
-  EXPECT_EQ(accesses_, 1);
+  calls_.listener->OnAccess(std::nullopt);
+  EXPECT_EQ(access_.accesses, 1);
   EXPECT_EQ(Numbers(), NumberList{1}) << "one at a time";
   EXPECT_EQ(calls_.sent[0].age_ns, 7'000u);
   EXPECT_TRUE(DecodeClockEvidence(calls_.sent[0].observations).ok());
   Write();
   EXPECT_EQ(Numbers(), (NumberList{1, 2}));
-  calls_.events.on_receipt(2);
+  calls_.listener->OnReceipt(2);
   EXPECT_EQ(link_.backlog_batches(), 0u);
   EXPECT_EQ(link_.backlog_bytes(), 0u);
 }
 
 TEST_F(EvidenceLinkTest, SendsAgainWhatHasNoReceipt) {
   for (int i = 0; i < 4; ++i) Put();
-  calls_.events.on_access(std::nullopt);
+  calls_.listener->OnAccess(std::nullopt);
   Write();
-  calls_.events.on_receipt(2);
-  calls_.events.on_closed(absl::UnavailableError("gone"));
-  EXPECT_EQ(losses_, 1);
+  calls_.listener->OnReceipt(2);
+  calls_.listener->OnClosed(absl::UnavailableError("gone"));
+  EXPECT_EQ(access_.losses, 1);
   runner_.RunUntilIdle();
   EXPECT_EQ(calls_.open, 0);
   Put();
   runner_.AdvanceNs(30'000'000'000);
   EXPECT_EQ(calls_.begun, 2);
   calls_.sent.clear();
-  calls_.events.on_access(std::nullopt);
+  calls_.listener->OnAccess(std::nullopt);
   Write();
   EXPECT_EQ(Numbers(), (NumberList{3, 4, 5}));
 }
 
 TEST_F(EvidenceLinkTest, HasFewOnTheirWay) {
   for (int i = 0; i < 30; ++i) Put();
-  calls_.events.on_access(std::nullopt);
+  calls_.listener->OnAccess(std::nullopt);
   Write();
   EXPECT_EQ(calls_.sent.size(), 8u);
-  calls_.events.on_receipt(5);
+  calls_.listener->OnReceipt(5);
   Write();
   EXPECT_EQ(calls_.sent.size(), 13u);
 }
@@ -123,9 +128,9 @@ TEST_F(EvidenceLinkTest, HasFewOnTheirWay) {
 TEST_F(EvidenceLinkTest, BelievesNoReceiptOfWhatItDidNotSend) {
   Put();
   Put();
-  calls_.events.on_access(std::nullopt);
-  calls_.events.on_receipt(2);
-  calls_.events.on_receipt(~uint64_t{0});
+  calls_.listener->OnAccess(std::nullopt);
+  calls_.listener->OnReceipt(2);
+  calls_.listener->OnReceipt(~uint64_t{0});
   EXPECT_EQ(link_.backlog_batches(), 2u);
 }
 
@@ -135,15 +140,15 @@ TEST_F(EvidenceLinkTest, DropsTheOldestWhenNobodyComes) {
   EXPECT_GT(link_.counters().batches_dropped, 100u);
   EXPECT_LE(link_.backlog_bytes(), limits::kClockBacklogBytesMax);
   EXPECT_EQ(link_.backlog_batches() + link_.counters().batches_dropped, 1'000u);
-  calls_.events.on_access(std::nullopt);
+  calls_.listener->OnAccess(std::nullopt);
   EXPECT_EQ(calls_.sent[0].number, link_.counters().batches_dropped + 1);
 }
 
 TEST_F(EvidenceLinkTest, DropsWhatIsOnItsWayWhenItMust) {
   Put(1'000);
-  calls_.events.on_access(std::nullopt);
+  calls_.listener->OnAccess(std::nullopt);
   for (int i = 0; i < 1'000; ++i) Put(4'000);
-  calls_.events.on_receipt(1);
+  calls_.listener->OnReceipt(1);
   Write();
   for (size_t i = 1; i < calls_.sent.size(); ++i) {
     EXPECT_GT(calls_.sent[i].number, calls_.sent[i - 1].number);

@@ -24,19 +24,25 @@ struct EvidenceBatch {
 // ends the call, and no event follows.
 class EvidenceStream {
  public:
-  struct Events {
+  // Receives the events of the call.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
     // The first event, once: how to probe over UDP, or nothing if that is not available.
-    std::function<void(const std::optional<ProbeAccess>&)> on_access;
-    std::function<void(uint64_t number)> on_receipt;     // every batch up to this one is stored
-    std::function<void()> on_written;                    // the next Send may follow
-    std::function<void(const absl::Status&)> on_closed;  // the last event
+    virtual void OnAccess(const std::optional<ProbeAccess>& access) = 0;
+    // Every batch up to this one is stored.
+    virtual void OnReceipt(uint64_t number) = 0;
+    // The next Send may follow.
+    virtual void OnWritten() = 0;
+    // The last event. Must not destroy the stream.
+    virtual void OnClosed(const absl::Status& status) = 0;
   };
   virtual ~EvidenceStream() = default;
-  // Sends a batch. Called after on_access, and again only after on_written.
+  // Sends a batch. Called after OnAccess, and again only after OnWritten.
   virtual void Send(const EvidenceBatch& batch) = 0;
 };
 
-// Starts a call; no event occurs before it returns.
-using EvidenceConnector = std::function<std::unique_ptr<EvidenceStream>(EvidenceStream::Events)>;
+// Starts a call; no event occurs before it returns. The listener outlives the stream.
+using EvidenceConnector = std::function<std::unique_ptr<EvidenceStream>(EvidenceStream::Listener&)>;
 
 }  // namespace neurontrace

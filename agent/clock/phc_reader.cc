@@ -115,7 +115,7 @@ absl::StatusOr<UtcReading> PhcReader::Read(const HostClocks& clocks) {
   // In this order: the driver's bound belongs to the reading before it.
   ASSIGN_OR_RETURN(const std::string text, ReadText(*files_, bound_path_));
   const std::optional<uint64_t> bound_ns = ParsePhcErrorBound(text);
-  if (!bound_ns) return Unavailable("{}: no error bound now", name_);
+  if (!bound_ns) return Unavailable("{}: the error bound is currently unknown", name_);
   const auto reading = UtcFromPhc(samples, before, after, *bound_ns);
   if (!reading) return Unavailable("{}: the reading is implausible", name_);
   return *reading;

@@ -25,17 +25,22 @@ struct ProbeReply {
 // stream ends the call, and no event follows.
 class ProbeStream {
  public:
-  struct Events {
-    std::function<void(const ProbeReply&)> on_reply;
-    std::function<void()> on_written;                    // the next Send may follow
-    std::function<void(const absl::Status&)> on_closed;  // the last event
+  // Receives the events of the call.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void OnReply(const ProbeReply& reply) = 0;
+    // The next Send may follow.
+    virtual void OnWritten() = 0;
+    // The last event. Must not destroy the stream.
+    virtual void OnClosed(const absl::Status& status) = 0;
   };
   virtual ~ProbeStream() = default;
-  // Asks a question. Called again only after on_written.
+  // Asks a question. Called again only after OnWritten.
   virtual void Send(uint64_t sequence) = 0;
 };
 
-// Starts a call; no event occurs before it returns.
-using ProbeConnector = std::function<std::unique_ptr<ProbeStream>(ProbeStream::Events)>;
+// Starts a call; no event occurs before it returns. The listener outlives the stream.
+using ProbeConnector = std::function<std::unique_ptr<ProbeStream>(ProbeStream::Listener&)>;
 
 }  // namespace neurontrace

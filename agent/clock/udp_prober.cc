@@ -25,8 +25,8 @@ struct Slot {
 
 }  // namespace
 
-UdpProber::UdpProber(const HostClocks& clocks, TaskRunner& runner, OnExchange on_exchange)
-    : clocks_(clocks), runner_(runner), on_exchange_(std::move(on_exchange)), stamps_(clocks) {}
+UdpProber::UdpProber(const HostClocks& clocks, TaskRunner& runner, ExchangeSink& exchanges)
+    : clocks_(clocks), runner_(runner), exchanges_(exchanges), stamps_(clocks) {}
 
 UdpProber::~UdpProber() { Disconnect(); }
 
@@ -37,7 +37,7 @@ absl::Status UdpProber::Connect(const ProbeAccess& access) {
   // A connected socket: the kernel drops packets from other addresses.
   if (!fd.valid() || connect(fd.get(), reinterpret_cast<const sockaddr*>(&access.address.storage),
                              access.address.length) != 0) {
-    return Unavailable("a socket for clock probes: {}", strerror(errno));
+    return Unavailable("cannot open a socket for clock probes: {}", strerror(errno));
   }
   // Without kernel timestamps the time of the read is used, which is later and so only widens
   // bounds.
@@ -118,12 +118,12 @@ void UdpProber::OnPacket(std::string_view packet, uint64_t receive_raw_ns) {
   }
   question.sequence = 0;
   ++counters_.answered;
-  on_exchange_({.send_raw_ns = question.send_raw_ns,
-                .reference_receive_ns = answer->reference_receive_ns,
-                .reference_send_ns = answer->reference_send_ns,
-                .receive_raw_ns = receive_raw_ns,
-                .reference_epoch = answer->reference_epoch,
-                .path = ProbePath::kUdp});
+  exchanges_.AddExchange({.send_raw_ns = question.send_raw_ns,
+                          .reference_receive_ns = answer->reference_receive_ns,
+                          .reference_send_ns = answer->reference_send_ns,
+                          .receive_raw_ns = receive_raw_ns,
+                          .reference_epoch = answer->reference_epoch,
+                          .path = ProbePath::kUdp});
 }
 
 }  // namespace neurontrace

@@ -3,10 +3,10 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "absl/status/status.h"
+#include "agent/clock/exchange_sink.h"
 #include "agent/clock/probe_access.h"
 #include "lib/base/task_runner.h"
 #include "lib/base/unique_fd.h"
@@ -35,10 +35,9 @@ class UdpProber {
     uint64_t late = 0;
     uint64_t send_errors = 0;
   };
-  // Called on the sequence with each exchange.
-  using OnExchange = std::function<void(const ClockExchange&)>;
 
-  UdpProber(const HostClocks& clocks, TaskRunner& runner, OnExchange on_exchange);
+  // `exchanges` receives each answered question.
+  UdpProber(const HostClocks& clocks, TaskRunner& runner, ExchangeSink& exchanges);
   ~UdpProber();
   UdpProber(const UdpProber&) = delete;
   UdpProber& operator=(const UdpProber&) = delete;
@@ -76,7 +75,7 @@ class UdpProber {
 
   const HostClocks& clocks_;
   TaskRunner& runner_;
-  const OnExchange on_exchange_;
+  ExchangeSink& exchanges_;
   UniqueFd socket_;
   uint64_t key_id_ = 0;
   std::optional<ProbeCipher> cipher_;

@@ -7,8 +7,10 @@
 #include <poll.h>
 
 #include <cstring>
+#include <functional>
 #include <vector>
 
+#include "agent/clock/fake_exchange_sink.h"
 #include "lib/base/event_loop.h"
 
 namespace neurontrace {
@@ -79,16 +81,16 @@ class UdpProberTest : public testing::Test {
   UniqueFd socket_;
   sockaddr_storage from_{};
   socklen_t from_length_ = 0;
-  std::vector<ClockExchange> exchanges_;
-  UdpProber prober_{clocks_, loop_, [this](const ClockExchange& e) { exchanges_.push_back(e); }};
+  FakeExchangeSink sink_;
+  UdpProber prober_{clocks_, loop_, sink_};
 };
 
 TEST_F(UdpProberTest, MakesExchangesThatHoldTheTruth) {
   prober_.Send(4);
   for (int i = 0; i < 4; ++i) Answer(cipher_->Encode(AnswerTo(Receive())));
   RunUntilSeen(4);
-  ASSERT_EQ(exchanges_.size(), 4u);
-  for (const ClockExchange& exchange : exchanges_) {
+  ASSERT_EQ(sink_.exchanges.size(), 4u);
+  for (const ClockExchange& exchange : sink_.exchanges) {
     EXPECT_EQ(exchange.path, ProbePath::kUdp);
     EXPECT_EQ(exchange.reference_epoch, 3u);
     // Reference minus raw is kReferenceOffset in truth.
@@ -116,7 +118,7 @@ TEST_F(UdpProberTest, CountsAnAnswerOnceAndStrangersNever) {
   Answer(cipher_->Encode(AnswerTo(first)));
   Answer(cipher_->Encode(AnswerTo(first)));
   RunUntilSeen(7);
-  EXPECT_EQ(exchanges_.size(), 2u);
+  EXPECT_EQ(sink_.exchanges.size(), 2u);
   EXPECT_EQ(prober_.counters().refused, 3u);
   EXPECT_EQ(prober_.counters().late, 2u);
 }
@@ -136,7 +138,7 @@ TEST_F(UdpProberTest, BeginsAnewWithAnotherKey) {
   Answer(old_answer);
   Answer(cipher_->Encode(AnswerTo(question)));
   RunUntilSeen(2);
-  EXPECT_EQ(exchanges_.size(), 1u);
+  EXPECT_EQ(sink_.exchanges.size(), 1u);
   EXPECT_EQ(prober_.counters().refused, 1u);
 }
 

@@ -38,7 +38,7 @@ class ControlObserver {
   // Called before the sources get the order: the capture runs on this node from now on. Not called
   // for captures that cannot continue without the aggregator.
   virtual void OnCaptureRunning(const CaptureId&, const CaptureSpec&) {}
-  // Called when the result of ControlSession::Records has changed for some capture.
+  // Called when the result of CaptureParticipants::Records has changed for some capture.
   virtual void OnRecordingChanged() {}
   // Called when a capture is to end and the sources have been informed.
   virtual void OnCaptureStopping() {}

@@ -403,7 +403,7 @@ void ControlSession::Tick() {
     if (capture.finished) continue;
     capture.finished = (capture.stopping || capture.ends_itself) && IsFinished(capture_id, capture);
     if (capture.finished) {
-      spdlog::info("control: capture {} is finished here", capture_id.ToString());
+      spdlog::info("control: capture {} is finished on this agent", capture_id.ToString());
       for (Source* source : sources_) source->Forget(capture_id);
       observer_.OnCaptureOver(capture_id);
     }

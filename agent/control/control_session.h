@@ -15,7 +15,9 @@
 
 #include "agent/control/control_observer.h"
 #include "agent/control/control_stream.h"
+#include "agent/source/capture_participants.h"
 #include "agent/source/source.h"
+#include "agent/triggers/trigger_sink.h"
 #include "lib/base/backoff.h"
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
@@ -71,7 +73,10 @@ class PendingReports {
 //
 // Nothing here fails towards a caller: what cannot be done is logged, counted or reported. Lives on
 // the agent's sequence; all functions are called there.
-class ControlSession final : public ControlStream::Listener, public SourceListener {
+class ControlSession final : public ControlStream::Listener,
+                             public SourceListener,
+                             public CaptureParticipants,
+                             public TriggerSink {
  public:
   struct Counters {
     // Calls started, and reports written in them; each call begins with AgentInfo.
@@ -107,18 +112,16 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   void Resume(const CaptureResume& resume);
   // Ends the call; nothing is reported from then on.
   void Stop();
-  // Reports a fired trigger. Returns false, without effect, if no aggregator has accepted this
-  // agent. Otherwise it is sent, over a new connection if this one breaks, unless that takes longer
-  // than limits::kTriggerStaleNs.
-  bool ReportTrigger(const TriggerFired& fired);
+  // TriggerSink. The report is sent, over a new connection if this one breaks, unless that takes
+  // longer than limits::kTriggerStaleNs.
+  bool ReportTrigger(const TriggerFired& fired) override;
 
   // Returns true while a call is open whose aggregator has accepted this agent.
   bool welcomed() const { return welcomed_; }
   // Returns the number of captures that are known here, including those that are finished.
   size_t captures() const { return captures_.size(); }
-  // Returns true while a worker of this node records in the capture, or a framework's trace file is
-  // read for it.
-  bool Records(const CaptureId& capture_id) const {
+  // CaptureParticipants
+  bool Records(const CaptureId& capture_id) const override {
     const auto it = captures_.find(capture_id);
     return it != captures_.end() && it->second.recording > 0;
   }
@@ -142,8 +145,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     return states;
   }
 
-  // Returns the workers of this node that have or had a part in the capture.
-  std::vector<WorkerIdentity> WorkersOf(const CaptureId& capture_id) const {
+  // CaptureParticipants
+  std::vector<WorkerIdentity> WorkersOf(const CaptureId& capture_id) const override {
     std::vector<WorkerIdentity> workers;
     const auto it = captures_.find(capture_id);
     if (it == captures_.end()) return workers;

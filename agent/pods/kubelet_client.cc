@@ -41,7 +41,7 @@ absl::Status KubeletClient::Ask(Call call) {
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::nanoseconds(patience_ns_));
   {
     const MutexLock lock(mutex_);
-    if (cancelled_) return absl::CancelledError("the agent ends");
+    if (cancelled_) return absl::CancelledError("the agent is shutting down");
     // Registered under the lock that Cancel takes, so that no call is missed between the check and
     // here.
     context_ = &context;

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/pods/pod_answer.h"
+#include "agent/pods/pod_lister.h"
 #include "agent/pods/pod_resources.grpc.pb.h"
 #include "lib/base/mutex.h"
 #include "lib/trace/pod_limits.h"
@@ -21,16 +22,16 @@ namespace neurontrace {
 // restarted. List blocks until the answer and is called by one thread at a time; Cancel may be
 // called by any thread. The agent owns one if --pod-resources names the socket, and calls List on
 // its pods thread.
-class KubeletClient {
+class KubeletClient final : public PodLister {
  public:
   // `socket` is a path in the file system; each call may take up to `patience_ns`.
   explicit KubeletClient(const std::string& socket,
                          uint64_t patience_ns = limits::kPodResourcesPatienceNs);
 
-  // Fails with UNAVAILABLE if nobody listens, with DEADLINE_EXCEEDED if it takes too long, with
-  // RESOURCE_EXHAUSTED for an answer beyond a limit, and otherwise with the kubelet's own status.
-  // `cores_per_device` stays 0 if the kubelet does not list what the node can allocate.
-  absl::StatusOr<PodAnswer> List();
+  // PodLister. Fails with UNAVAILABLE if nobody listens, with DEADLINE_EXCEEDED if it takes too
+  // long, with RESOURCE_EXHAUSTED for an answer beyond a limit, and otherwise with the kubelet's
+  // own status. `cores_per_device` stays 0 if the kubelet does not list what the node can allocate.
+  absl::StatusOr<PodAnswer> List() override;
   // Ends the call that is under way, and every later one, with CANCELLED. Does not wait for that.
   void Cancel();
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <vector>
-
 #include "agent/pods/pod_resolver.h"
+#include "agent/pods/pod_workers.h"
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
 #include "lib/base/weak_tasks.h"
@@ -20,17 +17,10 @@ class PodAttribution {
   // Between the end of one look and the next.
   static constexpr uint64_t kLookNs = 3'000'000'000;
 
-  // Called on the agent's sequence: the worker processes of this node, and each change of their
-  // pods.
-  struct Hooks {
-    std::function<std::vector<PodProcess>()> processes;  // that are workers here
-    std::function<void(const PodResolver::Change&)> tell;
-  };
-
   // All arguments outlive it. `looker` is used on `io` alone, and not after the task that is
   // running there when this is destroyed.
   PodAttribution(PodResolver& looker, TaskRunner& io, TaskRunner& runner, const Clock& clock,
-                 Hooks hooks);
+                 PodWorkers& workers);
   // A look that is under way reports nothing any more.
   ~PodAttribution();
   PodAttribution(const PodAttribution&) = delete;
@@ -49,7 +39,7 @@ class PodAttribution {
   TaskRunner& io_;
   TaskRunner& runner_;
   const Clock& clock_;
-  const Hooks hooks_;
+  PodWorkers& workers_;
   WeakTasks weak_tasks_;
 };
 

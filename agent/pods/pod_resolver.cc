@@ -48,8 +48,8 @@ PodMatch MatchPod(const PodAnswer& answer, const std::set<uint32_t>& devices) {
   return match;
 }
 
-PodResolver::PodResolver(Lister lister, ProcessReader reader, PodCounters& counters)
-    : lister_(std::move(lister)),
+PodResolver::PodResolver(PodLister& lister, ProcessReader reader, PodCounters& counters)
+    : lister_(lister),
       reader_(std::move(reader)),
       counters_(counters),
       pause_ns_(limits::kPodResourcesAskMinNs) {}
@@ -131,7 +131,7 @@ bool PodResolver::MayAsk(const std::vector<Candidate>& candidates, uint64_t now_
 
 std::optional<PodAnswer> PodResolver::Ask() {
   Add(counters_.asked);
-  absl::StatusOr<PodAnswer> answer = lister_();
+  absl::StatusOr<PodAnswer> answer = lister_.List();
   if (!answer.ok()) {
     Add(counters_.failed);
     if (!std::exchange(failing_, true)) {
@@ -139,7 +139,7 @@ std::optional<PodAnswer> PodResolver::Ask() {
     }
     return std::nullopt;
   }
-  if (std::exchange(failing_, false)) spdlog::info("pods: the kubelet answers");
+  if (std::exchange(failing_, false)) spdlog::info("pods: the kubelet answers again");
   Add(counters_.refused, answer->refused);
   return *std::move(answer);
 }

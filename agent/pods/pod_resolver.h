@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/pods/pod_answer.h"
+#include "agent/pods/pod_lister.h"
 #include "agent/pods/process_evidence.h"
 
 namespace neurontrace {
@@ -49,7 +49,6 @@ struct PodCounters {
 // is the same. On one sequence, which blocks while the kubelet is asked.
 class PodResolver {
  public:
-  using Lister = std::function<absl::StatusOr<PodAnswer>()>;
   // A change of a process's pod; no pod means that the earlier one was wrong.
   struct Change {
     PodProcess process;
@@ -57,9 +56,9 @@ class PodResolver {
     friend bool operator==(const Change&, const Change&) = default;
   };
 
-  // `counters` outlives it. `lister` may block; its errors are logged once and counted, and
+  // `lister` and `counters` outlive it. Errors of `lister` are logged once and counted, and
   // retried.
-  PodResolver(Lister lister, ProcessReader reader, PodCounters& counters);
+  PodResolver(PodLister& lister, ProcessReader reader, PodCounters& counters);
 
   // Returns what has changed. `processes` are all workers that are there; others are forgotten.
   // `now_ns` is monotonic. Blocks for /proc, and for `lister` if it is asked.
@@ -101,7 +100,7 @@ class PodResolver {
   // Takes back the pod of all processes that were tied to it.
   void Untie(const PodName& pod, std::vector<Change>& changes);
 
-  const Lister lister_;
+  PodLister& lister_;
   const ProcessReader reader_;
   PodCounters& counters_;
 

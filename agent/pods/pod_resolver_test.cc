@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "agent/pods/fake_node_proc.h"
+#include "agent/pods/fake_pod_lister.h"
 #include "agent/pods/pod_resolver.h"
-#include "lib/base/status.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/pod_limits.h"
 
@@ -24,7 +24,7 @@ class PodResolverTest : public ::testing::Test {
   using Change = PodResolver::Change;
 
   void Give(const WorkerPod& pod, std::set<uint32_t> devices) {
-    answer_.containers.push_back({.pod = pod, .devices = std::move(devices)});
+    kubelet_.answer.containers.push_back({.pod = pod, .devices = std::move(devices)});
   }
   std::vector<Change> Look(const std::vector<PodProcess>& processes) {
     return looker_.Look(processes, now_ns_);
@@ -35,15 +35,10 @@ class PodResolverTest : public ::testing::Test {
   }
 
   FakeNodeProc node_;
-  PodAnswer answer_;
-  bool kubelet_is_away_ = false;
+  FakePodLister kubelet_;
   uint64_t now_ns_ = 1'000 * kNsPerSecond;
   PodCounters counters_;
-  PodResolver looker_{[this]() -> absl::StatusOr<PodAnswer> {
-                        if (kubelet_is_away_) return Unavailable("nobody listens");
-                        return answer_;
-                      },
-                      ProcessReader(node_.root()), counters_};
+  PodResolver looker_{kubelet_, ProcessReader(node_.root()), counters_};
   const WorkerPod llama_{"training", "llama-0", "worker"};
   const WorkerPod small_{"serving", "small", "main"};
 };
@@ -109,12 +104,12 @@ TEST_F(PodResolverTest, NeverAsksTwiceWithinThreeSeconds) {
 }
 
 TEST_F(PodResolverTest, AKubeletThatIsAwayIsAskedAgain) {
-  kubelet_is_away_ = true;
+  kubelet_.is_away = true;
   Give(llama_, {3});
   const PodProcess worker = node_.PutInPod(7, 'a', {kDevice3});
   EXPECT_THAT(Look({worker}), IsEmpty());
   EXPECT_EQ(counters_.failed, 1u);
-  kubelet_is_away_ = false;
+  kubelet_.is_away = false;
   EXPECT_THAT(LookAfter(2, {worker}), IsEmpty());
   EXPECT_THAT(LookAfter(1, {worker}), ElementsAre(Change{worker, llama_}));
   EXPECT_EQ(counters_.failed, 1u);
@@ -128,7 +123,7 @@ TEST_F(PodResolverTest, SeveralPodsWithOneDeviceTellNothing) {
   EXPECT_THAT(Look({worker}), IsEmpty());
   EXPECT_THAT(LookAfter(60, {worker}), IsEmpty());
   EXPECT_EQ(counters_.ambiguous, 1u) << "each worker once";
-  answer_.containers.pop_back();
+  kubelet_.answer.containers.pop_back();
   EXPECT_THAT(LookAfter(60, {worker}), ElementsAre(Change{worker, llama_}));
 }
 

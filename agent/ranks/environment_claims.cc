@@ -65,7 +65,8 @@ class ClaimReader {
     }
     // Launchers set rank and size together. A rank alone may be left over from something else.
     if (claim.size == 0 && !claim.is_size_ambiguous && claim.guess.empty()) {
-      claim.guess = fmt::format("{} is of this job, whose size no variable says", claim.variable);
+      claim.guess = fmt::format("{} belongs to this job, although no variable gives its size",
+                                claim.variable);
     }
     if (!claim.counts_cores) claim.processes = claim.size;
     result_.claims.emplace(source, std::move(claim));
@@ -124,8 +125,8 @@ void ClaimReader::ReadPjrt() {
   // Halving is a repair of a common mistake, and is reported as a guess.
   if (CountsPhysicalCores(devices, *index)) {
     warnings_.push_back(fmt::format(
-        "NEURON_PJRT_PROCESSES_NUM_DEVICES gives this process {} devices but it sees {} logical "
-        "cores of two physical cores each: taken as a count of physical cores and halved",
+        "NEURON_PJRT_PROCESSES_NUM_DEVICES gives this process {} devices, but it sees {} logical "
+        "cores of two physical cores each: the list is read as physical cores and halved",
         devices[at], cores_));
     for (int64_t& count : devices) count /= 2;
     claim.said += " (physical, halved)";
@@ -133,7 +134,7 @@ void ClaimReader::ReadPjrt() {
   } else if (devices[at] != cores_) {
     result_.unfit_list_world = claim.world;
     Refuse(
-        "NEURON_PJRT_PROCESSES_NUM_DEVICES is ignored: it gives process {} {} devices, and the "
+        "NEURON_PJRT_PROCESSES_NUM_DEVICES is ignored: it gives process {} {} devices, but the "
         "process sees {} cores",
         *index, devices[at], cores_);
     return;
@@ -220,11 +221,11 @@ bool ClaimReader::ReadPodIndex(RankClaim& claim) {
   if (node_rank && *node_rank != claim.index) {
     const auto local_rank = environment_.Number("LOCAL_RANK");
     if (local_rank && claim.index == *node_rank * per_pod + *local_rank) return false;
-    Refuse("{} is ignored: PET_NODE_RANK={} says something else", claim.said, *node_rank);
+    Refuse("{} is ignored: it contradicts PET_NODE_RANK={}", claim.said, *node_rank);
     return true;
   }
   if (nodes && world > 0 && world != *nodes && world != *nodes * per_pod) {
-    Refuse("{} is ignored: PET_NNODES={} pods of PET_NPROC_PER_NODE={} make another size",
+    Refuse("{} is ignored: PET_NNODES={} pods with PET_NPROC_PER_NODE={} give a different size",
            claim.said, *nodes, per_pod);
     return true;
   }
@@ -234,8 +235,7 @@ bool ClaimReader::ReadPodIndex(RankClaim& claim) {
   if (per_pod == 1) return false;  // a process a pod
   claim.said += fmt::format(" is the index of a pod with PET_NPROC_PER_NODE={}", per_pod);
   if (per_pod != cores_) {
-    Refuse("{}, and this process has {} cores: its rank in the pod is not known", claim.said,
-           cores_);
+    Refuse("{}, but this process has {} cores: its rank in the pod is unknown", claim.said, cores_);
     return true;
   }
   claim.equal_cores = true;
@@ -264,15 +264,15 @@ void ClaimReader::ReadMpi() {
   }
   if (CountsNodes(world)) {
     RefuseExpected(
-        "{} is ignored: the job has as many nodes, and this node has several workers, so it counts "
-        "nodes",
+        "{} is ignored: the job has the same number of nodes, and this node has several workers, "
+        "so it counts nodes",
         said);
     return;
   }
   // A rank without a size may be a leftover; a Slurm rank that differs shows it.
   const auto slurm = environment_.Number("SLURM_PROCID");
   if (world == 0 && slurm && *slurm != *rank) {
-    Refuse("{} is ignored: no variable says the size of its world, and SLURM_PROCID={} differs",
+    Refuse("{} is ignored: no variable gives the size of its world, and SLURM_PROCID={} differs",
            said, *slurm);
     return;
   }
@@ -299,14 +299,14 @@ void ClaimReader::ReadSlurm() {
   if (RefuseInheritedSlurm(claim.said)) return;
   if (environment_.Number("SLURM_HET_SIZE").value_or(1) > 1) {
     Refuse(
-        "{} is ignored: the job is heterogeneous, and how many cores the tasks of its other "
-        "components have is not known",
+        "{} is ignored: the job is heterogeneous, and the core counts of its other components are "
+        "unknown",
         claim.said);
     return;
   }
   if (!environment_.Has("SLURM_STEP_ID") && !environment_.Has("SLURM_STEP_NUM_TASKS") &&
       claim.size > 1) {
-    claim.guess = "the process is a task of the job's and no child of its batch script";
+    claim.guess = "the process is a task of the job and not a child of its batch script";
   }
   Add(RankSource::kSlurm, std::move(claim));
 }
@@ -323,7 +323,7 @@ bool ClaimReader::RefuseInheritedSlurm(const std::string& said) {
   }
   if (node_tasks && *node_tasks < node_workers_) {
     RefuseExpected(
-        "{} is ignored: the step has {} per node, and this node has more workers, which have it "
+        "{} is ignored: the step has {} per node, but this node has more workers, which inherit it "
         "from their task",
         said, *node_tasks == 1 ? "one task" : fmt::format("{} tasks", *node_tasks));
     return true;
@@ -348,8 +348,9 @@ void ClaimReader::RefuseWorldsOfOne() {
     }
     // A claim of PJRT or torchrun may be right nevertheless: it puts the larger world in doubt. For
     // MPI and Slurm a world of one is a normal leftover.
-    std::string reason = fmt::format(
-        "{} is ignored: it is a world of one process, and \"{}\" is not", claim.said, larger->said);
+    std::string reason =
+        fmt::format("{} is ignored: it describes a world of one process, but \"{}\" a larger one",
+                    claim.said, larger->said);
     const bool may_be_right = source < RankSource::kMpi;
     for (auto& [other_source, other] : result_.claims) {
       if (may_be_right && other_source > source && other.processes > 1) other.doubt = reason;

@@ -34,7 +34,7 @@ std::optional<int64_t> EnvironmentReader::Number(std::string_view name) const {
   const std::string* text = Find(name);
   if (text == nullptr) return std::nullopt;
   const auto value = ParseNumber(*text);
-  if (!value) Warn(name, *text, "a number from 0");
+  if (!value) Warn(name, *text, "a whole number of at least 0");
   return value;
 }
 
@@ -43,7 +43,7 @@ std::optional<int64_t> EnvironmentReader::Count(std::string_view name) const {
   if (text == nullptr) return std::nullopt;
   const auto value = ParseNumber(*text);
   if (value && *value > 0) return value;
-  Warn(name, *text, "a number from 1");
+  Warn(name, *text, "a whole number of at least 1");
   return std::nullopt;
 }
 

@@ -39,7 +39,7 @@ void UseCoreLists(std::span<NodeCoresWorker> workers) {
     if (lists[i].empty()) continue;
     if (static_cast<int64_t>(lists[i].size()) != worker.cores) {
       worker.found.refusals.push_back(
-          fmt::format("{} does not tell ranks: it lists {} cores, and the process has {}",
+          fmt::format("{} is not used for ranks: it lists {} cores, but the process has {}",
                       kVisibleCores, lists[i].size(), worker.cores));
       lists[i].clear();
       continue;
@@ -61,7 +61,7 @@ void UseCoreLists(std::span<NodeCoresWorker> workers) {
     if (lists[i].empty()) continue;
     if (const auto found = shared.find(i); found != shared.end()) {
       workers[i].found.refusals.push_back(
-          fmt::format("{} does not tell ranks: several workers of this node list core {}",
+          fmt::format("{} is not used for ranks: several workers of this node list core {}",
                       kVisibleCores, found->second));
       continue;
     }
@@ -109,20 +109,20 @@ void UseLocalRank(const LocalRank& local, const std::map<int64_t, int64_t>& core
   // All lower ranks are known, so their cores can be added up.
   const bool is_sum = seen == local.rank;
   if (!is_sum && !is_equal) {
-    worker.found.refusals.push_back(fmt::format(
-        "{} does not tell ranks: the workers of this node have different core counts, and not all "
-        "with a lower one are known",
-        local.name));
+    worker.found.refusals.push_back(
+        fmt::format("{} is not used for ranks: the workers of this node have different core "
+                    "counts, and some with lower local ranks are unknown",
+                    local.name));
     return;
   }
   if (!is_sum) {
     before = local.rank * worker.cores;
     const std::optional<uint32_t> had = worker.facts->first_node_core;
     if (had && *had != before) {
-      worker.found.refusals.push_back(fmt::format(
-          "{} does not tell ranks: not all workers of this node with a lower one are known, and "
-          "the cores of this worker had other numbers before",
-          local.name));
+      worker.found.refusals.push_back(
+          fmt::format("{} is not used for ranks: some workers of this node with lower local ranks "
+                      "are unknown, and the cores of this worker had other numbers before",
+                      local.name));
       return;
     }
   }
@@ -130,7 +130,7 @@ void UseLocalRank(const LocalRank& local, const std::map<int64_t, int64_t>& core
   worker.found.numbers = Consecutive(before, worker.cores);
   worker.found.how = fmt::format("{}={}", local.name, local.rank);
   if (!is_sum && worker.cores > 1) {
-    worker.found.guess = "the processes with lower local ranks have as many cores";
+    worker.found.guess = "the processes with lower local ranks have the same number of cores";
   }
 }
 
@@ -150,7 +150,7 @@ void UseLocalRanks(std::span<NodeCoresWorker> workers) {
     }
     if (shared) {
       workers[i].found.refusals.push_back(
-          fmt::format("{}={} does not tell ranks: several workers of this node have it",
+          fmt::format("{}={} is not used for ranks: several workers of this node have it",
                       local[i]->name, local[i]->rank));
     } else {
       UseLocalRank(*local[i], cores_of, workers[i]);
@@ -232,7 +232,7 @@ void UsePlaces(std::span<NodeCoresWorker> workers) {
     if (!worker.found.numbers.empty()) continue;
     if (!worker.place) {
       worker.found.refusals.push_back(
-          "the place of this worker among those of the node is not known yet");
+          "the position of this worker among the workers of the node is not known yet");
       continue;
     }
     worker.found.numbers = Consecutive(*worker.place, worker.cores);

@@ -242,7 +242,8 @@ TEST(RankNode, StartIdsThatContradictEachOtherAreNoEvidence) {
   };
   const auto node = ResolveNode(Node({worker("0"), worker("8")}), {});
   EXPECT_EQ(Gids(node), GidLists({{kNone}, {kNone}}));
-  EXPECT_THAT(node[0].warnings, ElementsAre(HasSubstr("another worker of this node has another")));
+  EXPECT_THAT(node[0].warnings,
+              ElementsAre(HasSubstr("another worker of this node has a different value")));
 }
 
 TEST(RankNode, ObservedRanksBeatAnotherWorkersVariable) {
@@ -250,7 +251,7 @@ TEST(RankNode, ObservedRanksBeatAnotherWorkersVariable) {
   workers[0].communicators[0] = {0, 2};
   const auto node = ResolveNode(workers, {});
   EXPECT_EQ(Gids(node), GidLists({{0}, {kNone}}));
-  EXPECT_THAT(node[1].warnings, ElementsAre(HasSubstr("has rank 0 by better evidence")));
+  EXPECT_THAT(node[1].warnings, ElementsAre(HasSubstr("has rank 0 with better evidence")));
   workers[1].communicators[0] = {0, 2};
   for (const auto& worker : ResolveNode(workers, {})) {
     EXPECT_THAT(worker.contradictions, ElementsAre(HasSubstr("several workers")));

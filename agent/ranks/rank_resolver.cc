@@ -209,7 +209,8 @@ void JobResolver::FindHelpers() {
       if (elder == same.begin() + static_cast<ptrdiff_t>(i)) continue;
       same[i]->is_helper = true;
       same[i]->refusals.push_back(
-          {"its variables do not tell its ranks: it has them from an older worker of this node",
+          {"its variables are not used for ranks: it inherits them from an older worker of this "
+           "node",
            true});
     }
   }
@@ -237,13 +238,12 @@ void JobResolver::ReadEnvironments() {
     for (auto& [source, claim] : worker->claims) {
       if (container_workers > 1 && IsWorldOfItsOwn(*worker, claim)) {
         claim.world += fmt::format(" of process {}", worker->facts->pid);
-        if (claim.guess.empty())
-          claim.guess = "this worker, which names no job, is a job of its own";
+        if (claim.guess.empty()) claim.guess = "this worker, which names no job, is a separate job";
       }
       claim.world_id = worlds.try_emplace(claim.world, worlds.size()).first->second;
       claim.list_id = lists.try_emplace(claim.list, lists.size()).first->second;
       if (has_helper && claim.guess.empty()) {
-        claim.guess = "a younger process of this node that has the same variables is a helper";
+        claim.guess = "a younger process of this node with the same variables is a helper";
       }
     }
   }
@@ -282,7 +282,8 @@ void JobResolver::Compare(RankSource source, Worker& a, Worker& b, Objections& o
   };
   if (source == RankSource::kPjrt && !b.unfit_list_world.empty() &&
       b.unfit_list_world == mine.world) {
-    return refuse("another worker of this node sees another number of cores than it is given");
+    return refuse(
+        "another worker of this node sees a different number of cores than the list gives it");
   }
   const auto found = b.claims.find(source);
   if (found == b.claims.end() || found->second.world_id != mine.world_id) return;
@@ -294,13 +295,13 @@ void JobResolver::Compare(RankSource source, Worker& a, Worker& b, Objections& o
   if (same) return refuse("several workers of this node have it");
   if (mine.first_of_launcher && other.first_of_launcher && mine.launcher == other.launcher &&
       mine.first_of_launcher != other.first_of_launcher) {
-    return refuse("it does not go with LOCAL_RANK as it does for another worker of this node");
+    return refuse("its distance to LOCAL_RANK differs from that of another worker of this node");
   }
   if ((mine.size == 0 || other.size == 0 || mine.size == other.size) &&
       mine.list_id == other.list_id) {
     return;
   }
-  const std::string_view sizes = "workers of this node give different sizes of the job";
+  const std::string_view sizes = "workers of this node report different sizes of the job";
   // The best claim stays, so that a reader who compares jobs sees both sizes.
   if (source == a.claims.begin()->first) {
     objections.doubts.try_emplace({&a, source}, fmt::format("{}: {}", mine.variable, sizes));
@@ -337,14 +338,13 @@ void JobResolver::ExpandClaims() {
   }
   for (const auto& [worker, source] : unknown) {
     const RankClaim& claim = worker->claims.at(source);
-    std::string reason =
-        claim.gids.empty()
-            ? fmt::format(
-                  "{} is ignored: the job's processes have different core counts, and not "
-                  "all before this one are known",
-                  claim.said)
-            : fmt::format("{} is ignored: rank {} is not below the job's {} cores", claim.said,
-                          claim.gids.back(), claim.world_cores);
+    std::string reason = claim.gids.empty()
+                             ? fmt::format(
+                                   "{} is ignored: the job's processes have different core counts, "
+                                   "and some before this one are unknown",
+                                   claim.said)
+                             : fmt::format("{} is ignored: rank {} is not below the job's {} cores",
+                                           claim.said, claim.gids.back(), claim.world_cores);
     worker->Refuse(source, std::move(reason), false);
   }
 }
@@ -388,7 +388,7 @@ void JobResolver::ExpandProcessIndex(RankSource source, const Worker& worker,
   claim.said += fmt::format(" processes of {} cores each", worker.cores);
   const bool multiplies = !knows_before || (!knows_all && claim.world_cores > 0);
   if (multiplies && !claim.equal_cores && claim.guess.empty()) {
-    claim.guess = "all processes of the job have as many cores";
+    claim.guess = "all processes of the job have the same number of cores";
   }
 }
 
@@ -411,7 +411,7 @@ void JobResolver::AddConfigured() {
     if (!configured.ranks.any()) continue;
     if (ContradictsStart(*owners[i])) {
       owners[i]->refusals.push_back(
-          {fmt::format("{} is ignored: another worker of this node has another one",
+          {fmt::format("{} is ignored: another worker of this node has a different value",
                        kStartVariable),
            false});
     } else {
@@ -462,7 +462,7 @@ void JobResolver::AddConfiguredTo(const WorkerConfigured& by, const NodeCores& f
   if (per_node > 0 && *lowest >= per_node) {
     worker.refusals.push_back(
         {fmt::format("configured ranks are not used: this worker's first core is number {} of the "
-                     "node, and --workers-per-node is {}",
+                     "node, but --workers-per-node is {}",
                      *lowest, per_node),
          false});
     return;
@@ -497,7 +497,7 @@ void JobResolver::DropGuessesThatAreContradicted(Worker& worker) {
       return c.second.guess.empty() && c.second.gids != best.gids;
     });
     if (other == worker.claims.end()) return;
-    std::string reason = fmt::format("\"{}\" is ignored: it is a guess, and \"{}\" says otherwise",
+    std::string reason = fmt::format("\"{}\" is ignored: it is a guess that contradicts \"{}\"",
                                      best.said, other->second.said);
     worker.Refuse(source, std::move(reason), false);
   }
@@ -518,7 +518,7 @@ void JobResolver::AddObserved(Worker& worker) {
     }
     const auto [first, is_new] = cores_of.try_emplace(id, core.nc_idx);
     if (!is_new) {
-      worker.Contradict(fmt::format("communicator calls give core {} and core {} one rank, {}",
+      worker.Contradict(fmt::format("communicator calls give core {} and core {} the same rank, {}",
                                     first->second, core.nc_idx, id));
     }
     core.rank_evidence.push_back({.source = RankSource::kCommunicator,
@@ -539,7 +539,7 @@ void JobResolver::AddObserved(Worker& worker) {
     if (it == facts.event_gids.end() || it->second < 0) continue;
     core.rank_evidence.push_back({.source = RankSource::kEvent,
                                   .worker_gid = it->second,
-                                  .detail = fmt::format("events say worker_gid {}", it->second)});
+                                  .detail = fmt::format("events have worker_gid {}", it->second)});
   }
 }
 
@@ -585,14 +585,15 @@ void JobResolver::SettleMeetings() {
 void JobResolver::Settle(std::vector<Holder>& holders, bool may_drop, std::vector<Loss>& losses) {
   const auto quality = [](const RankEvidence& e) { return std::pair(e.guessed, e.source); };
   const auto loses_to = [&](const Holder& a, const Holder& b) {
-    losses.push_back({a.worker, a.evidence->source,
-                      fmt::format("\"{}\" is ignored: another worker of this node has rank {} by "
-                                  "better evidence",
-                                  a.evidence->detail, a.evidence->worker_gid)});
+    losses.push_back(
+        {a.worker, a.evidence->source,
+         fmt::format(
+             "\"{}\" is ignored: another worker of this node has rank {} with better evidence",
+             a.evidence->detail, a.evidence->worker_gid)});
     if (b.evidence->source == RankSource::kCommunicator) return;
     b.evidence->contradicted = true;
     b.worker->Contradict(
-        fmt::format("another worker of this node claims rank {} too", b.evidence->worker_gid));
+        fmt::format("another worker of this node also claims rank {}", b.evidence->worker_gid));
   };
   for (size_t i = 0; i < holders.size(); ++i) {
     for (size_t j = i + 1; j < std::min(holders.size(), i + kHoldersMax); ++j) {
@@ -637,11 +638,12 @@ void JobResolver::TellConflicts(Worker& worker) {
       if (in_doubt) best.contradicted = true;
       if (!told.insert(other.source).second) continue;
       std::string text =
-          differs ? fmt::format("core {}: \"{}\" says rank {}, but \"{}\" says {}, which is used",
-                                core.nc_idx, other.detail, other.worker_gid, best.detail,
-                                best.worker_gid)
-                  : fmt::format("\"{}\" says a job of {} cores, but \"{}\" says {}, which is used",
-                                other.detail, other.world_size, best.detail, best.world_size);
+          differs
+              ? fmt::format("core {}: \"{}\" gives rank {}, but \"{}\" gives {}, which is used",
+                            core.nc_idx, other.detail, other.worker_gid, best.detail,
+                            best.worker_gid)
+              : fmt::format("\"{}\" gives a job of {} cores, but \"{}\" gives {}, which is used",
+                            other.detail, other.world_size, best.detail, best.world_size);
       if (in_doubt) {
         worker.Contradict(std::move(text));
       } else {

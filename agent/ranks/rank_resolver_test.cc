@@ -80,9 +80,9 @@ std::vector<Case> PjrtCases() {
             {"physical cores"}),
       Refused("pjrt: twice the cores without LNC2 is a contradiction",
               pjrt(4, "8,8", "1", {{"NEURON_LOGICAL_NC_CONFIG", "1"}}), k,
-              "8 devices, and the process sees 4 cores"),
+              "8 devices, but the process sees 4 cores"),
       Refused("pjrt: fewer devices than cores is a contradiction", pjrt(4, "1,1", "1"), k,
-              "1 devices, and the process sees 4 cores"),
+              "1 devices, but the process sees 4 cores"),
       Refused("pjrt: an index beyond the list is no evidence", pjrt(1, "1,1", "2"), k,
               "lists 2 processes"),
       Refused("pjrt: a malformed list is no evidence", pjrt(1, "4,,4", "0"), k,
@@ -171,10 +171,10 @@ std::vector<Case> PodCases() {
               k, "is the index of a pod"),
       Guess("pod: one process a pod", pod(4, "1", "2", "1"), k, 4, 7, 8),
       Refused("pod: sizes that contradict each other", pod(8, "1", "12", "8"), k,
-              "make another size"),
+              "give a different size"),
       Refused("pod: indexes that contradict each other",
               pod(8, "1", "16", "8", {{"PET_NODE_RANK", "0"}}), k,
-              "PET_NODE_RANK=0 says something else"),
+              "it contradicts PET_NODE_RANK=0"),
       {"pod: RANK was set again for each process of the pod",
        pod(1, "11", "16", "8", {{"PET_NODE_RANK", "1"}, {"LOCAL_RANK", "3"}}), k, 11, 11, 16},
       {"pod: torchrun in it sets RANK again", pod(1, "11", "16", "8", {{"GROUP_RANK", "1"}}), k, 11,
@@ -228,7 +228,7 @@ std::vector<Case> SlurmCases() {
              3, 3, 8, {"PMI_RANK=0 is ignored"}),
       Warned("slurm: torchrun's world of one is contradicted",
              Facts(1, OneANode({{"RANK", "0"}, {"WORLD_SIZE", "1"}})), k, 3, 3, 8,
-             {"RANK=0 of 1 is ignored: it is a world of one process"}),
+             {"RANK=0 of 1 is ignored: it describes a world of one process"}),
   };
 }
 
@@ -248,7 +248,7 @@ std::vector<Case> ConfiguredCases() {
                  {0, 8, 8}, 0, 5, 8),
       Configured("configured: visible cores that are not as many as the process has",
                  VisibleCores(4, "0-7", {{"LOCAL_RANK", "0"}}), {0, 8, 8}, 0, 3, 8,
-                 {"lists 8 cores, and the process has 4"}),
+                 {"lists 8 cores, but the process has 4"}),
       ConfiguredGuess("configured: visible cores that repeat", VisibleCores(2, "1,1"), {0, 8, 8}, 0,
                       1, 8, {"NEURON_RT_VISIBLE_CORES=1,1 is ignored"}),
       Configured("configured: the local rank says it too", Facts(1, {{"LOCAL_RANK", "2"}}),
@@ -362,7 +362,7 @@ TEST(RankResolver, VariablesThatContradictEachOtherMarkTheRank) {
                                                     {"OMPI_COMM_WORLD_SIZE", "8"}}));
   EXPECT_EQ(got.cores.at(0).rank_evidence.at(0).worker_gid, 1);
   EXPECT_TRUE(got.cores.at(0).rank_evidence.at(0).contradicted);
-  EXPECT_THAT(got.contradictions, ElementsAre(HasSubstr("says rank 2, but")));
+  EXPECT_THAT(got.contradictions, ElementsAre(HasSubstr("gives rank 2, but")));
   EXPECT_EQ(got.contradictions, got.warnings);
 }
 
@@ -413,7 +413,7 @@ TEST(RankResolver, OneRankOfTwoCoresOfAProcess) {
   EXPECT_EQ(Gids({ResolveAlone(facts)}), GidLists({{kNone, kNone}}));
   EXPECT_THAT(ResolveAlone(facts).warnings, ElementsAre(HasSubstr("several cores have it")));
   facts.communicators = {{0, {5, 8}}, {1, {5, 8}}};
-  EXPECT_THAT(ResolveAlone(facts).contradictions, Contains(HasSubstr("one rank, 5")));
+  EXPECT_THAT(ResolveAlone(facts).contradictions, Contains(HasSubstr("the same rank, 5")));
 }
 
 TEST(RankResolver, NothingKnownGivesNothing) {

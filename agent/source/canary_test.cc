@@ -156,7 +156,7 @@ TEST_F(CanaryTest, StalledDataIsSaidInWordsAfterThreeMinutes) {
   Pass(*writer, kNsPerSecond, 0);
   const auto stall = DescribeStall(metrics_.canary_watch, clock_.MonotonicNs());
   ASSERT_TRUE(stall);
-  EXPECT_THAT(*stall, HasSubstr("no canary was acknowledged for 181 s"));
+  EXPECT_THAT(*stall, HasSubstr("no canary has been acknowledged for 181 s"));
   sink_.Answer(0, true);  // that one was sent long ago
   clock_.AdvanceNs(2 * kNsPerSecond);
   EXPECT_THAT(*DescribeStall(metrics_.canary_watch, clock_.MonotonicNs()), HasSubstr("no further"));

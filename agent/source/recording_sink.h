@@ -84,6 +84,14 @@ class RecordingSink final : public ChunkSink {
     }
     return losses;
   }
+  std::vector<Suspension> Suspensions() const {
+    std::vector<Suspension> suspensions;
+    for (const Entry& entry : entries) {
+      suspensions.insert(suspensions.end(), entry.chunk.header.suspensions.begin(),
+                         entry.chunk.header.suspensions.end());
+    }
+    return suspensions;
+  }
 
   bool has_room = true;
   std::vector<Entry> entries;

@@ -54,8 +54,8 @@ std::optional<std::string> DescribeStall(const CanaryWatch& watch, uint64_t now_
   const std::optional<CanaryWatch::Oldest> oldest = watch.oldest(now_ns);
   // An agent without streams has nothing that could stall.
   if (!oldest || oldest->age_ns <= limits::kCanaryAgeMaxNs) return std::nullopt;
-  return fmt::format("stream {}: {} acknowledged for {} s", ToString(*oldest->stream),
-                     oldest->any ? "no further canary was" : "no canary was",
+  return fmt::format("stream {}: {} has been acknowledged for {} s", ToString(*oldest->stream),
+                     oldest->any ? "no further canary" : "no canary",
                      oldest->age_ns / kNsPerSecond);
 }
 

@@ -70,6 +70,9 @@ struct AgentSourceMetrics {
   Counter events_filtered{0};          // decoded, but not selected by the capture
   Counter events_left_out{0};          // decoded, and left out to stay within a budget
   Counter fidelity_changes{0};         // of a worker in a capture with a budget
+  Counter suspensions{0};              // of a standing capture, in a worker
+  // A report that was not recorded, as it has no begin, or an end before that.
+  Counter suspension_reports_dropped{0};
   Counter events_unfit{0};             // beyond a limit: lost
   Counter documents_malformed{0};      // their rest is lost, in unknown number
   Counter document_bytes_repaired{0};  // were not UTF-8

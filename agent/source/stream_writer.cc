@@ -40,7 +40,9 @@ size_t ApproximateBytes(const ChunkHeader& header) {
     bytes += 8;
     for (const std::string& detail : remark.details) bytes += 3 + detail.size();
   }
-  return bytes + 12 * header.losses_before.size();
+  // The other capture's id and two times.
+  constexpr size_t kSuspension = 40;
+  return bytes + 12 * header.losses_before.size() + kSuspension * header.suspensions.size();
 }
 
 // Returns true if two losses differ only in their number and times, and may be merged.
@@ -217,6 +219,17 @@ void StreamWriter::AddLoss(uint64_t position, Loss loss) {
   PutLoss(position, std::move(loss));
 }
 
+void StreamWriter::AddSuspension(uint64_t position, const Suspension& suspension) {
+  if (position < resume_position_ || ended_) return;
+  const SuspensionAdded added =
+      neurontrace::AddSuspension(suspension, limits::kSuspensionsPerChunkMax, suspensions_);
+  if (added == SuspensionAdded::kInvalid) {
+    AgentSourceMetrics::Add(metrics_.suspension_reports_dropped);
+  } else {
+    NoteOpen(position);
+  }
+}
+
 // Counted also for records that are stored, since the count is that of the whole source.
 void StreamWriter::AddRemark(uint64_t position, RemarkKind kind, std::string_view detail) {
   if (ended_) return;
@@ -363,7 +376,7 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
                        .events = encoded.event_count,
                        .first_timestamp_ns = encoded.first_timestamp_ns,
                        .last_timestamp_ns = encoded.last_timestamp_ns,
-                       .detail = "larger than a chunk may be"});
+                       .detail = "the chunk exceeds the size limit"});
     encoded = {};
     columns.clear();
   }
@@ -373,6 +386,7 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
   header.last_timestamp_ns = encoded.last_timestamp_ns;
   header.rank_evidence = rank_evidence_;
   header.losses = std::exchange(losses_, {});
+  header.suspensions = std::exchange(suspensions_, {});
   header.remarks = TakeRemarks(end_of_stream);
   // The source's place after this chunk, which the next canary repeats.
   header.source_position = closed_position_ = position;

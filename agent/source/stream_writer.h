@@ -16,6 +16,7 @@
 #include "lib/trace/event_chunk.h"
 #include "lib/trace/limits.h"
 #include "lib/trace/stream_cursor.h"
+#include "lib/trace/suspension.h"
 #include "lib/trace/worker_info.h"
 
 namespace neurontrace {
@@ -85,6 +86,9 @@ class StreamWriter {
   void PassOver(uint64_t position) { CountRow(position); }
   // Adds a loss of the record at `position` as a whole, after its rows.
   void AddLoss(uint64_t position, Loss loss);
+  // Adds a report of a suspension, found at `position`. One without usable times is counted and
+  // dropped.
+  void AddSuspension(uint64_t position, const Suspension& suspension);
   // Counts one more remark of that kind, with a place and a reason for people. A source that reads
   // again from the beginning after a restart calls it again, so that the counts of a writer are
   // those of the whole source up to here.
@@ -182,6 +186,7 @@ class StreamWriter {
   std::vector<EventChunkBuilder::ShapeId> shape_ids_;  // by CachedShape::number
   uint32_t shape_generation_ = 0;
   std::vector<Loss> losses_;
+  std::vector<Suspension> suspensions_;
   std::optional<uint64_t> first_position_;
   uint64_t opened_ns_ = 0;  // monotonic
   size_t text_bytes_since_look_ = 0;

@@ -242,6 +242,30 @@ TEST_F(StreamWriterTest, SumsLossesOfOneKindAndNeverTellsTooMany) {
   EXPECT_EQ(sum, 6u + limits::kLossesPerChunkMax + 5);
 }
 
+// Reports of one suspension are one in a chunk; each chunk has what came since the one before.
+TEST_F(StreamWriterTest, SendsSuspensionsWithTheNextChunkAndDropsThoseWithoutTimes) {
+  auto writer = MakeWriter();
+  const CaptureId other = *CaptureId::FromBytes("fedcba9876543210");
+  writer->AddSuspension(8, {other, 100, 100});
+  writer->AddSuspension(8, {other, 100, 300});
+  writer->AddSuspension(8, {other, 0, 300});
+  writer->AddSuspension(8, {other, 300, 200});
+  EXPECT_EQ(metrics_.suspension_reports_dropped, 2u);
+  writer->Flush(16);
+  writer->AddSuspension(24, {other, 100, 400});
+  for (uint64_t i = 0; i < limits::kSuspensionsPerChunkMax + 5; ++i) {
+    writer->AddSuspension(24, {{}, 1'000 + 10 * i, 1'005 + 10 * i});
+  }
+  writer->End(32);
+  writer->AddSuspension(40, {other, 100, 500});
+  ASSERT_EQ(sink_.entries.size(), 2u);
+  EXPECT_THAT(header(0).suspensions, ::testing::ElementsAre(Suspension{other, 100, 300}));
+  EXPECT_THAT(header(1).suspensions, ::testing::SizeIs(limits::kSuspensionsPerChunkMax));
+  EXPECT_THAT(header(1).suspensions, ::testing::Contains(Suspension{other, 100, 400}));
+  EXPECT_THAT(header(1).losses, ::testing::IsEmpty());
+  EXPECT_EQ(writer->counts().lost, 0u);
+}
+
 TEST_F(StreamWriterTest, CarriesTheAccountOfAllChunksBefore) {
   auto writer = MakeWriter(2);
   writer->AddLoss(8, {.place = LossPlace::kRuntimeRing, .events = 5, .detail = "a hole"});

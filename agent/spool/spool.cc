@@ -372,7 +372,7 @@ void Spool::SetHealth(absl::Status health) {
   health_ = std::move(health);
   if (changed && health_.ok()) spdlog::info("spool: the disk works again");
   if (changed && !health_.ok()) {
-    spdlog::error("spool: chunks stay in memory, as the disk fails: {}", health_.ToString());
+    spdlog::error("spool: the disk fails, and chunks stay in memory: {}", health_.ToString());
   }
   listener_->OnHealth(health_);
 }
@@ -667,7 +667,7 @@ void Spool::TakeRunning(const SpoolJobResult& result) {
   assert(recorded_in_job_.size() <= limits::kSpoolRunningMax);
   const bool was_stuck = std::exchange(running_stuck_, result.running == Running::kStuck);
   if (running_stuck_ && !was_stuck) {
-    spdlog::error("spool: {} cannot be removed, although it no longer holds",
+    spdlog::error("spool: cannot remove {}, which is out of date",
                   RunningFileOf(options_.directory));
   }
   if (result.running == Running::kLeft || result.running == Running::kWritten) {

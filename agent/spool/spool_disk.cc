@@ -207,7 +207,7 @@ void SpoolDisk::SetAside(const SpoolJob::Aside& aside) {
     return file->Sync();
   }();
   // Nothing depends on it: it is a copy for people.
-  if (!status.ok()) spdlog::warn("spool: a refused chunk is not kept: {}", status.ToString());
+  if (!status.ok()) spdlog::warn("spool: cannot keep a refused chunk: {}", status.ToString());
 }
 
 absl::Status SpoolDisk::WriteCursor(const SpoolJob::Cursor& cursor) {
@@ -279,13 +279,13 @@ std::vector<LoadedChunk> SpoolDisk::Load(const std::string& directory,
       const size_t before_columns = kRecordHeadBytes + place.header_bytes;
       if (!head || head->header_bytes != place.header_bytes ||
           head->columns_bytes != place.columns_bytes || record.size() < before_columns) {
-        return DataLoss("{}/{}: no record at {}", directory, SegmentName(place.segment),
+        return DataLoss("{}/{}: no record at byte {}", directory, SegmentName(place.segment),
                         place.offset);
       }
       const auto header = record.substr(kRecordHeadBytes, place.header_bytes);
       if (!RecordHeadMatches(head_bytes, header, segment.salt)) {
-        return DataLoss("{}/{}: the record at {} is damaged", directory, SegmentName(place.segment),
-                        place.offset);
+        return DataLoss("{}/{}: the record at byte {} is damaged", directory,
+                        SegmentName(place.segment), place.offset);
       }
       // The header is sound from here on. It is returned even if the columns are not, so that the
       // lost chunk can be replaced by one with the right sequence and counts.
@@ -293,7 +293,7 @@ std::vector<LoadedChunk> SpoolDisk::Load(const std::string& directory,
       loaded[i].envelope->set_header(std::string(header));
       const auto columns = record.substr(before_columns);
       if (!ColumnsMatch(*head, header, columns)) {
-        return DataLoss("{}/{}: the columns of the record at {} are damaged", directory,
+        return DataLoss("{}/{}: the columns of the record at byte {} are damaged", directory,
                         SegmentName(place.segment), place.offset);
       }
       loaded[i].envelope->set_columns(std::string(columns));

@@ -88,14 +88,14 @@ void PutText(std::string_view text, std::string& out) {
 // reader after the version.
 absl::Status CheckWhole(std::string_view bytes, std::string_view magic, uint32_t known,
                         Reader& reader) {
-  if (reader.TakeBytes(magic.size()) != magic) return DataLoss("it does not begin as it should");
+  if (reader.TakeBytes(magic.size()) != magic) return DataLoss("its magic number is wrong");
   const auto version = reader.Take<uint32_t>();
   if (reader.good() && version > known) {
     return MakeStatus(absl::StatusCode::kUnimplemented,
                       "it was written by a later version of neurontrace-agent (format {})",
                       version);
   }
-  if (!reader.good() || bytes.size() < kChecksumBytes) return DataLoss("it is cut short");
+  if (!reader.good() || bytes.size() < kChecksumBytes) return DataLoss("it is truncated");
   const std::string_view covered = bytes.substr(0, bytes.size() - kChecksumBytes);
   Reader end(bytes.substr(covered.size()));
   if (version == 0 || end.Take<uint32_t>() != ChecksumOf(covered)) return DataLoss("it is damaged");
@@ -107,7 +107,7 @@ absl::Status CheckWhole(std::string_view bytes, std::string_view magic, uint32_t
 absl::StatusOr<StreamCursor> TakeBehind(std::string_view bytes, const StreamIdentity& stream) {
   v1::StreamCursor message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return DataLoss("where a stream stands is damaged");
+    return DataLoss("the position of a stream is damaged");
   }
   ToProto(stream, message.mutable_stream());
   return FromProto(message);
@@ -131,12 +131,12 @@ std::string EncodeSegmentHeader(const SegmentHeader& header) {
 absl::StatusOr<SegmentHeader> DecodeSegmentHeader(std::string_view bytes) {
   Reader reader(bytes);
   if (reader.TakeBytes(kSegmentMagic.size()) != kSegmentMagic) {
-    return DataLoss("it does not begin as a segment does");
+    return DataLoss("it does not have the magic number of a segment");
   }
   const auto version = reader.Take<uint32_t>();
   const auto header_bytes = reader.Take<uint32_t>();
   // A later version keeps the magic, the version and this length in their places.
-  if (!reader.good()) return DataLoss("its header is cut short");
+  if (!reader.good()) return DataLoss("its header is truncated");
   if (version > kSpoolVersion) {
     return MakeStatus(
         absl::StatusCode::kUnimplemented,
@@ -145,7 +145,7 @@ absl::StatusOr<SegmentHeader> DecodeSegmentHeader(std::string_view bytes) {
   }
   if (version == 0 || header_bytes < kFixedHeaderBytes + kChecksumBytes ||
       header_bytes > kSegmentHeaderBytesMax || header_bytes > bytes.size()) {
-    return DataLoss("its header is damaged or cut short");
+    return DataLoss("its header is damaged or truncated");
   }
   SegmentHeader header;
   header.bytes = header_bytes;
@@ -240,7 +240,8 @@ absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
   cursor.synced_segment = reader.Take<uint64_t>();
   cursor.synced_bytes = reader.Take<uint64_t>();
   // Before the loop, so that a file cannot make it run longer than the limit allows.
-  if (streams > limits::kStreamsPerCaptureMax) return DataLoss("it names {} streams", streams);
+  if (streams > limits::kStreamsPerCaptureMax)
+    return DataLoss("it has {} streams, more than the limit", streams);
   for (uint32_t i = 0; i < streams && reader.good(); ++i) {
     v1::StreamIdentity message;
     const std::string_view name = reader.TakeBytes(reader.Take<uint32_t>());
@@ -250,7 +251,7 @@ absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
     gone.set_place(static_cast<v1::LossPlace>(reader.Take<uint8_t>()));
     gone.set_reason(static_cast<v1::LossReason>(reader.Take<uint8_t>()));
     if (!reader.good() || !message.ParseFromArray(name.data(), static_cast<int>(name.size()))) {
-      return DataLoss("the name of stream {} is damaged", i);
+      return DataLoss("the identity of stream {} is damaged", i);
     }
     ASSIGN_OR_RETURN(StreamIdentity identity, FromProto(message));
     if (gone.place() != v1::LOSS_PLACE_UNSPECIFIED) {
@@ -292,14 +293,15 @@ absl::StatusOr<SpoolRunning> DecodeSpoolRunning(std::string_view bytes) {
   SpoolRunning running;
   running.boot_id = reader.TakeBytes(reader.Take<uint32_t>());
   const auto captures = reader.Take<uint32_t>();
-  if (captures > limits::kSpoolRunningMax) return DataLoss("it names {} captures", captures);
+  if (captures > limits::kSpoolRunningMax)
+    return DataLoss("it has {} captures, more than the limit", captures);
   for (uint32_t i = 0; i < captures && reader.good(); ++i) {
     const auto capture_id = CaptureId::FromBytes(reader.TakeBytes(CaptureId::kBytes));
     const std::string_view spec = reader.TakeBytes(reader.Take<uint32_t>());
     v1::CaptureSpec message;
     if (!reader.good() || !capture_id.ok() ||
         !message.ParseFromArray(spec.data(), static_cast<int>(spec.size()))) {
-      return DataLoss("what capture {} records is damaged", i);
+      return DataLoss("the specification of capture {} is damaged", i);
     }
     ASSIGN_OR_RETURN(running.captures[*capture_id], FromProto(message));
   }
@@ -324,7 +326,7 @@ absl::StatusOr<std::string> DecodeSpoolAggregator(std::string_view bytes) {
   if (!reader.good() || !reader.at_end()) return DataLoss("its length differs from its header");
   // The id is compared, logged and sent, so it must be a text that an aggregator could have sent.
   if (CleanText(id, limits::kIdentityStringBytesMax) != id) {
-    return DataLoss("the aggregator's name is none");
+    return DataLoss("the aggregator's id is invalid");
   }
   return std::string(id);
 }

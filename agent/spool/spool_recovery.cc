@@ -17,7 +17,7 @@ namespace {
 // Fails with DATA_LOSS if the bytes are no chunk header, or are one of another capture.
 absl::StatusOr<ChunkHeader> ParseHeader(std::string_view bytes, const CaptureId& capture_id) {
   ASSIGN_OR_RETURN(ChunkHeader header, ParseChunkHeader(bytes));
-  if (header.capture_id != capture_id) return DataLoss("it is of another capture");
+  if (header.capture_id != capture_id) return DataLoss("it belongs to another capture");
   return header;
 }
 
@@ -145,7 +145,7 @@ absl::Status SpoolRecovery::ReadRunning(Summary& summary) {
   absl::StatusOr<SpoolRunning> running =
       bytes.ok() ? DecodeSpoolRunning(*bytes) : absl::StatusOr<SpoolRunning>(bytes.status());
   if (!running.ok()) {
-    spdlog::warn("spool: {} is not used: {}", path, std::string(running.status().message()));
+    spdlog::warn("spool: {} is ignored: {}", path, std::string(running.status().message()));
     return absl::OkStatus();
   }
   // After a reboot no tap holds anything that the cursors could refer to.
@@ -171,7 +171,7 @@ absl::Status SpoolRecovery::ReadAggregator(Summary& summary) {
   if (id.ok()) {
     summary.aggregator_id = *std::move(id);
   } else {
-    spdlog::warn("spool: {} is not used: {}", path, std::string(id.status().message()));
+    spdlog::warn("spool: {} is ignored: {}", path, std::string(id.status().message()));
   }
   return absl::OkStatus();
 }
@@ -191,7 +191,7 @@ absl::StatusOr<SpoolCursor> SpoolRecovery::ReadCursor(const CaptureId& capture_i
     exact_.insert(capture_id);
     return cursor;
   }
-  spdlog::warn("spool: {} is not used: {}", path, std::string(cursor.status().message()));
+  spdlog::warn("spool: {} is ignored: {}", path, std::string(cursor.status().message()));
   return SpoolCursor();
 }
 
@@ -257,8 +257,8 @@ void SpoolRecovery::SetAside(const FileSystem::Entry& entry, const CaptureId& ca
   ++summary.damaged_segments;
   const bool room = summary.quarantine_bytes + entry.bytes <= limits::kSpoolQuarantineBytesMax &&
                     summary.quarantine_files < limits::kSpoolQuarantineFilesMax;
-  spdlog::error("spool: {} cannot be used and {}: {}", path,
-                room ? "goes to " + directory : "is removed, as the quarantine is full",
+  spdlog::error("spool: {} cannot be used and is {}: {}", path,
+                room ? "moved to " + directory : "removed because the quarantine is full",
                 std::string(why.message()));
   const absl::Status status = [&]() -> absl::Status {
     // A quarantine without a limit would fill the disk that the spool has to live on.
@@ -268,7 +268,7 @@ void SpoolRecovery::SetAside(const FileSystem::Entry& entry, const CaptureId& ca
     return files_.SyncDirectory(directory);
   }();
   if (!status.ok()) {
-    spdlog::warn("spool: it is kept: {}", status.ToString());
+    spdlog::warn("spool: cannot move or remove {}: {}", path, status.ToString());
   } else if (room) {
     summary.quarantine_bytes += entry.bytes;
     ++summary.quarantine_files;

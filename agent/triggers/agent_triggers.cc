@@ -83,7 +83,7 @@ TriggerReports::Outcome TriggerReports::Tell(TriggerFired fired) {
   // The text comes from a worker or an HTTP client and is shown on terminals.
   fired.cause = CleanText(fired.cause, limits::kDetailBytesMax);
   fired.host_realtime_ns = clock_.RealtimeNs();
-  if (!send_(fired)) {
+  if (!sink_.ReportTrigger(fired)) {
     ++counters_.unheard;
     return Outcome::kUnheard;
   }
@@ -175,11 +175,8 @@ std::vector<SilentCore> FindSilentCores(std::map<WorkerIdentity, WatchedWorker>&
 }
 
 AgentTriggers::AgentTriggers(std::string instance_id, const Clock& clock, TaskRunner& runner,
-                             TriggerReports::Send send)
-    : instance_id_(std::move(instance_id)),
-      clock_(clock),
-      runner_(runner),
-      reports_(clock, std::move(send)) {}
+                             TriggerSink& sink)
+    : instance_id_(std::move(instance_id)), clock_(clock), runner_(runner), reports_(clock, sink) {}
 
 void AgentTriggers::SetRules(const std::vector<TriggerRule>& rules) {
   rules_.clear();

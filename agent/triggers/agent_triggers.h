@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "agent/source/neuron/capture/worker_watch.h"
 #include "agent/source/shape_cache.h"
 #include "agent/triggers/execution_medians.h"
+#include "agent/triggers/trigger_sink.h"
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
 #include "lib/base/weak_tasks.h"
@@ -30,9 +30,6 @@ namespace neurontrace {
 // agent's sequence.
 class TriggerReports {
  public:
-  // Sends one report; returns false if no aggregator is connected that could receive it. Called on
-  // the agent's sequence; the agent passes ControlSession::ReportTrigger.
-  using Send = std::function<bool(const TriggerFired&)>;
   struct Counters {
     uint64_t fired = 0;       // reported
     uint64_t suppressed = 0;  // within a second of one, or beyond limits::kTriggerReportsKeptMax
@@ -41,8 +38,8 @@ class TriggerReports {
   // kUnheard: it was not sent and does not count as recent, so the next one is tried at once.
   enum class Outcome { kTold, kSuppressed, kUnheard };
 
-  // `clock` outlives it.
-  TriggerReports(const Clock& clock, Send send) : clock_(clock), send_(std::move(send)) {}
+  // Both outlive it.
+  TriggerReports(const Clock& clock, TriggerSink& sink) : clock_(clock), sink_(sink) {}
 
   // Sends a report, with the current time filled in. The cause may be any text; it is cleaned and
   // cut.
@@ -53,7 +50,7 @@ class TriggerReports {
   using Key = std::pair<std::string, WorkerIdentity>;
 
   const Clock& clock_;
-  const Send send_;
+  TriggerSink& sink_;
   // Pairs of rule and worker that were reported within limits::kTriggerReportIntervalNs.
   std::set<Key> lately_;
   std::deque<std::pair<uint64_t, Key>> by_time_;  // the same, monotonic
@@ -160,8 +157,7 @@ class AgentTriggers final : public WorkerWatch {
   };
 
   // `instance_id` is that of this machine. All references outlive this.
-  AgentTriggers(std::string instance_id, const Clock& clock, TaskRunner& runner,
-                TriggerReports::Send send);
+  AgentTriggers(std::string instance_id, const Clock& clock, TaskRunner& runner, TriggerSink& sink);
   AgentTriggers(const AgentTriggers&) = delete;
   AgentTriggers& operator=(const AgentTriggers&) = delete;
 

@@ -50,21 +50,21 @@ TEST_F(AgentTriggersTest, TellsOfACoreThatIsSilentWhileAnotherIsNot) {
     Pass(kSecondNs);
     ShowEvent(1, 1);
   }
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
   Pass(kSecondNs + kSecondNs / 2);
-  ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(told[0].cause, HasSubstr("i-1 pid 1 nc 0: no events for 4"));
+  ASSERT_THAT(aggregator.told, SizeIs(1));
+  EXPECT_THAT(aggregator.told[0].cause, HasSubstr("i-1 pid 1 nc 0: no events for 4"));
   for (int i = 0; i < 10; ++i) {  // reported once
     Pass(kSecondNs);
     ShowEvent(1, 1);
   }
-  EXPECT_THAT(told, SizeIs(1));
+  EXPECT_THAT(aggregator.told, SizeIs(1));
   ShowEvent(1, 0);  // awake, and silent again
   for (int i = 0; i < 5; ++i) {
     Pass(kSecondNs);
     ShowEvent(1, 1);
   }
-  EXPECT_THAT(told, SizeIs(2));
+  EXPECT_THAT(aggregator.told, SizeIs(2));
 }
 
 TEST_F(AgentTriggersTest, ComparesCoresOfOneJobOverWorkers) {
@@ -74,11 +74,11 @@ TEST_F(AgentTriggersTest, ComparesCoresOfOneJobOverWorkers) {
     ShowEvent(2, 0, "nrt_execute", "another");
     Pass(kSecondNs);
   }
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
   ShowEvent(2, 0);  // worker 2 is of this job after all
   Pass(kSecondNs);
-  ASSERT_THAT(told, SizeIs(1));
-  EXPECT_EQ(told[0].worker, Worker(1));
+  ASSERT_THAT(aggregator.told, SizeIs(1));
+  EXPECT_EQ(aggregator.told[0].worker, Worker(1));
 }
 
 TEST_F(AgentTriggersTest, CallsNoCoreSilentWhereNothingWasExpected) {
@@ -90,16 +90,16 @@ TEST_F(AgentTriggersTest, CallsNoCoreSilentWhereNothingWasExpected) {
     Pass(kSecondNs);
     ShowEvent(2, 0);
   }
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
   ShowEvent(1, 0);
   for (int i = 0; i < 8; ++i) {  // what it has is not read: it may have had events
     Pass(kSecondNs, {2});
     ShowEvent(2, 0);
   }
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
   triggers.OnGone(Worker(1));
   Pass(kSecondNs);
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
 }
 
 TEST_F(AgentTriggersTest, IsNotDeceivedByStandingStillItself) {
@@ -111,7 +111,7 @@ TEST_F(AgentTriggersTest, IsNotDeceivedByStandingStillItself) {
   ShowEvent(1, 1);
   triggers.OnPolled(Worker(1), true);
   runner.RunUntilIdle();
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
 }
 
 TEST_F(AgentTriggersTest, TellsOfAWorkerThatDied) {
@@ -119,10 +119,11 @@ TEST_F(AgentTriggersTest, TellsOfAWorkerThatDied) {
   rule.job = "j";
   triggers.SetRules({rule});
   triggers.OnDied(Worker(7), "another");
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
   triggers.OnDied(Worker(7), "j");
-  ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(told[0].cause, HasSubstr("i-1 pid 7: the process ended without closing its runtime"));
+  ASSERT_THAT(aggregator.told, SizeIs(1));
+  EXPECT_THAT(aggregator.told[0].cause,
+              HasSubstr("i-1 pid 7: the process ended without closing its runtime"));
 }
 
 TEST_F(AgentTriggersTest, TakesAPostWithinReason) {
@@ -130,18 +131,18 @@ TEST_F(AgentTriggersTest, TakesAPostWithinReason) {
   using Posted = AgentTriggers::Posted;
   EXPECT_EQ(triggers.Post("alarm", "").posted, Posted::kNoRule);
   EXPECT_EQ(triggers.Post("died", "").posted, Posted::kNotPosted);
-  heard = false;
+  aggregator.connected = false;
   EXPECT_EQ(triggers.Post("alert", "").posted, Posted::kUnheard);
-  heard = true;
+  aggregator.connected = true;
   EXPECT_EQ(triggers.Post("alert", "loss\x01 is nan").posted, Posted::kTold);
-  EXPECT_EQ(told[0].cause, "i-1: POST: loss? is nan");
+  EXPECT_EQ(aggregator.told[0].cause, "i-1: POST: loss? is nan");
   clock.AdvanceNs(59 * kSecondNs);
   const AgentTriggers::PostOutcome outcome = triggers.Post("alert", "");
   EXPECT_EQ(outcome.posted, Posted::kCoolsDown);
   EXPECT_EQ(outcome.retry_ns, kSecondNs);
   clock.AdvanceNs(kSecondNs);
   EXPECT_EQ(triggers.Post("alert", "").posted, Posted::kTold);
-  EXPECT_EQ(told[1].cause, "i-1: POST");
+  EXPECT_EQ(aggregator.told[1].cause, "i-1: POST");
 }
 
 TEST_F(AgentTriggersTest, TakesNoRuleThatMakesNoSense) {
@@ -156,8 +157,8 @@ TEST_F(AgentTriggersTest, TakesNoRuleThatMakesNoSense) {
 
 TEST(TriggerReports, TellsNoMoreWithinASecondThanItsLimit) {
   FakeClock clock;
-  size_t sent = 0;
-  TriggerReports reports(clock, [&sent](const TriggerFired&) { return ++sent > 0; });
+  FakeTriggerSink sink;
+  TriggerReports reports(clock, sink);
   for (uint32_t pid = 0; pid < limits::kTriggerReportsKeptMax; ++pid) {
     EXPECT_EQ(reports.Tell({.rule = "r", .worker = {.pid = pid}}), TriggerReports::Outcome::kTold);
   }
@@ -166,23 +167,21 @@ TEST(TriggerReports, TellsNoMoreWithinASecondThanItsLimit) {
   EXPECT_EQ(reports.Tell({.rule = "r"}), TriggerReports::Outcome::kSuppressed);
   clock.AdvanceNs(1);
   EXPECT_EQ(reports.Tell({.rule = "r"}), TriggerReports::Outcome::kTold);
-  EXPECT_EQ(sent, limits::kTriggerReportsKeptMax + 1);
+  EXPECT_THAT(sink.told, SizeIs(limits::kTriggerReportsKeptMax + 1));
 }
 
 TEST(TriggerReports, TriesAgainWhenNobodyHeard) {
   FakeClock clock;
-  bool heard = false;
-  std::string cause;
-  TriggerReports reports(clock, [&](const TriggerFired& fired) {
-    cause = fired.cause;
-    return heard;
-  });
+  FakeTriggerSink sink;
+  sink.connected = false;
+  TriggerReports reports(clock, sink);
   EXPECT_EQ(reports.Tell({.rule = "r"}), TriggerReports::Outcome::kUnheard);
-  heard = true;
+  sink.connected = true;
   TriggerFired long_winded{.rule = "r"};
   long_winded.cause.assign(5'000, 'x');
   EXPECT_EQ(reports.Tell(long_winded), TriggerReports::Outcome::kTold);
-  EXPECT_EQ(cause.size(), limits::kDetailBytesMax);
+  ASSERT_THAT(sink.told, SizeIs(1));
+  EXPECT_EQ(sink.told[0].cause.size(), limits::kDetailBytesMax);
   EXPECT_EQ(reports.counters().unheard, 1u);
 }
 

@@ -52,19 +52,19 @@ class SlowExecutionTest : public testing::Test, protected AgentTriggersWorld {
 TEST_F(SlowExecutionTest, IsToldBeyondTheLimitAndNotAtIt) {
   ExecuteUsually();
   Execute(3 * kMillisecondNs);
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
   Execute(3 * kMillisecondNs + 1);
-  ASSERT_THAT(told, SizeIs(1));
-  EXPECT_EQ(told[0].cause,
+  ASSERT_THAT(aggregator.told, SizeIs(1));
+  EXPECT_EQ(aggregator.told[0].cause,
             "i-1 pid 1 nc 0: execution 18 took 3000.0 us, 3.0 times its median of 1000.0 us");
 }
 
 TEST_F(SlowExecutionTest, IsNotToldBeforeEnoughWereSeen) {
   ExecuteUsually(RunningMedian::kEnough - 1);
   Execute(100 * kMillisecondNs);
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
   Execute(100 * kMillisecondNs);
-  EXPECT_THAT(told, SizeIs(1));
+  EXPECT_THAT(aggregator.told, SizeIs(1));
 }
 
 TEST_F(SlowExecutionTest, WhatLastsIsUsualAfterAWhile) {
@@ -73,7 +73,7 @@ TEST_F(SlowExecutionTest, WhatLastsIsUsualAfterAWhile) {
     Execute(10 * kMillisecondNs);
     clock.AdvanceNs(kNsPerSecond);
   }
-  EXPECT_EQ(told.size(), RunningMedian::kWindow / 2);
+  EXPECT_EQ(aggregator.told.size(), RunningMedian::kWindow / 2);
 }
 
 TEST_F(SlowExecutionTest, EveryCoreAndModelHasAMedianOfItsOwn) {
@@ -82,11 +82,11 @@ TEST_F(SlowExecutionTest, EveryCoreAndModelHasAMedianOfItsOwn) {
   for (size_t i = 0; i < RunningMedian::kEnough; ++i) Execute(50 * kMillisecondNs);
   core_ = 1;
   for (size_t i = 0; i < RunningMedian::kEnough; ++i) Execute(900 * kMillisecondNs);
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
   core_ = 0;
   model_ = 10001;
   Execute(50 * kMillisecondNs);
-  EXPECT_THAT(told, SizeIs(1));
+  EXPECT_THAT(aggregator.told, SizeIs(1));
 }
 
 TEST_F(SlowExecutionTest, TheDevicesClockCountsAndTheHostsWhereItMakesNoSense) {
@@ -94,14 +94,14 @@ TEST_F(SlowExecutionTest, TheDevicesClockCountsAndTheHostsWhereItMakesNoSense) {
   host_ns_ -= 500 * kNsPerSecond;  // set back
   Execute(kMillisecondNs);
   Show(1, Start(100, host_ns_, 5) + "," + Stop(100, host_ns_ + 900 * kNsPerSecond, 6));
-  EXPECT_THAT(told, IsEmpty());  // set ahead meanwhile; the device says 1 ns
+  EXPECT_THAT(aggregator.told, IsEmpty());  // set ahead meanwhile; the device says 1 ns
   Show(1, Start(101, host_ns_, 5) + "," + Stop(101, host_ns_ + 5 * kMillisecondNs, 4));
-  ASSERT_THAT(told, SizeIs(1));  // the counter restarted; the host says 5 ms
+  ASSERT_THAT(aggregator.told, SizeIs(1));  // the counter restarted; the host says 5 ms
   clock.AdvanceNs(kNsPerSecond);
   Show(1, Start(102, host_ns_, 5) + "," + Stop(102, host_ns_ - 5, 4));  // neither
   Show(1, Start(103, 5, 5) + "," + Stop(103, UINT64_MAX, UINT64_MAX));  // absurd
   Show(1, Stop(104, host_ns_, 9'000'000'000));                          // without a start
-  EXPECT_THAT(told, SizeIs(1));
+  EXPECT_THAT(aggregator.told, SizeIs(1));
 }
 
 TEST_F(SlowExecutionTest, IsToldBeforeItEnds) {
@@ -109,12 +109,12 @@ TEST_F(SlowExecutionTest, IsToldBeforeItEnds) {
   triggers.OnPolled(Worker(1), true);
   Show(1, Start(100, host_ns_, device_ns_));
   Pass(ExecutionMedians::kUnendedMinNs - kMillisecondNs);
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
   Pass(kNsPerSecond);
-  ASSERT_THAT(told, SizeIs(1));
-  EXPECT_THAT(told[0].cause, HasSubstr("execution 100 has not ended after 2"));
+  ASSERT_THAT(aggregator.told, SizeIs(1));
+  EXPECT_THAT(aggregator.told[0].cause, HasSubstr("execution 100 has not ended after 2"));
   Pass(60 * kNsPerSecond);
-  EXPECT_THAT(told, SizeIs(1));
+  EXPECT_THAT(aggregator.told, SizeIs(1));
 }
 
 TEST_F(SlowExecutionTest, IsNotToldWhereItsEndWasMissed) {
@@ -123,22 +123,22 @@ TEST_F(SlowExecutionTest, IsNotToldWhereItsEndWasMissed) {
   Show(1, Start(101, host_ns_, device_ns_) + "," +
               Stop(101, host_ns_ + kMillisecondNs, device_ns_ + kMillisecondNs));
   Pass(10 * kNsPerSecond);
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
   Show(1, Start(102, host_ns_, device_ns_));
   Pass(10 * kNsPerSecond, {});  // nothing was read meanwhile
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
   triggers.OnTraceEdge(Worker(1));
   Pass(10 * kNsPerSecond);
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
 }
 
 TEST_F(SlowExecutionTest, HoldsNoMoreOpenOnesThanItsLimit) {
   ExecuteUsually();
   for (uint64_t i = 0; i < 1'000; ++i) Show(1, Start(100 + i, host_ns_, device_ns_));
   Show(1, Stop(100, host_ns_ + kNsPerSecond, device_ns_ + kNsPerSecond));  // forgotten
-  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(aggregator.told, IsEmpty());
   Show(1, Stop(1'099, host_ns_ + kNsPerSecond, device_ns_ + kNsPerSecond));
-  EXPECT_THAT(told, SizeIs(1));
+  EXPECT_THAT(aggregator.told, SizeIs(1));
 }
 
 }  // namespace

@@ -7,11 +7,24 @@
 #include <vector>
 
 #include "agent/triggers/agent_triggers.h"
+#include "agent/triggers/trigger_sink.h"
 #include "lib/base/fake_task_runner.h"
 
 namespace neurontrace {
 
-// For tests: an agent's rules, fed with the JSON of workers; what they tell is kept.
+// For tests: keeps what is reported while an aggregator is connected.
+class FakeTriggerSink final : public TriggerSink {
+ public:
+  bool ReportTrigger(const TriggerFired& fired) override {
+    if (connected) told.push_back(fired);
+    return connected;
+  }
+
+  bool connected = true;
+  std::vector<TriggerFired> told;
+};
+
+// For tests: an agent's rules, fed with the JSON of workers.
 class AgentTriggersWorld {
  public:
   static constexpr uint64_t kSecondNs = 1'000'000'000;
@@ -63,13 +76,9 @@ class AgentTriggersWorld {
 
   FakeClock clock;
   FakeTaskRunner runner{clock};
-  bool heard = true;
-  std::vector<TriggerFired> told;
+  FakeTriggerSink aggregator;
   NrtEventDecoder decoder;
-  AgentTriggers triggers{"i-1", clock, runner, [this](const TriggerFired& fired) {
-                           if (heard) told.push_back(fired);
-                           return heard;
-                         }};
+  AgentTriggers triggers{"i-1", clock, runner, aggregator};
 };
 
 }  // namespace neurontrace

@@ -126,7 +126,7 @@ void ArtifactUploader::Forgo(const CaptureId& capture_id, const FoundArtifact& a
 
 ArtifactSink::Outcome ArtifactUploader::SendForgone(const v1::ArtifactForgone& forgone) {
   const auto context = NewContext();
-  if (context == nullptr) return {Fate::kAway, "the agent ends"};
+  if (context == nullptr) return {Fate::kAway, "the agent is shutting down"};
   context->set_deadline(std::chrono::system_clock::now() + kOfferPatience);
   v1::ArtifactAnswer answer;
   const grpc::Status status = stub_->Forgo(context.get(), forgone, &answer);
@@ -156,7 +156,7 @@ absl::StatusOr<std::string> ArtifactUploader::HashOf(const ArtifactFile& file,
     sha.Update(piece);
     offset += piece.size();
     const MutexLock lock(mutex_);
-    if (ending_) return absl::CancelledError("the agent ends");
+    if (ending_) return absl::CancelledError("the agent is shutting down");
   }
   // Only a cache: a lost hash costs one more reading.
   if (hashes_.size() >= kHashesKept) hashes_.clear();
@@ -169,7 +169,8 @@ ArtifactSink::Outcome ArtifactUploader::Send(const CaptureId& capture_id,
                                              const FoundArtifact& artifact) {
   // Checked here so that a huge file is not read for nothing; the aggregator checks it too.
   if (artifact.state.bytes > limits::kArtifactBytesMax) {
-    return {Fate::kRefused, fmt::format("it has {} bytes", artifact.state.bytes)};
+    return {Fate::kRefused, fmt::format("it has {} bytes; the limit is {}", artifact.state.bytes,
+                                        limits::kArtifactBytesMax)};
   }
   const auto file = ArtifactFile::Open(artifact.root, artifact.place);
   if (!file.ok()) return {Fate::kChanged, std::string(file.status().message())};
@@ -194,7 +195,7 @@ ArtifactSink::Outcome ArtifactUploader::Send(const CaptureId& capture_id,
   offer.set_bytes(artifact.state.bytes);
   offer.set_modified_realtime_ns(artifact.state.modified_ns);
   const auto context = NewContext();
-  if (context == nullptr) return {Fate::kAway, "the agent ends"};
+  if (context == nullptr) return {Fate::kAway, "the agent is shutting down"};
   context->set_deadline(std::chrono::system_clock::now() + kOfferPatience);
   v1::ArtifactAnswer answer;
   const grpc::Status status = stub_->Offer(context.get(), offer, &answer);
@@ -207,7 +208,7 @@ ArtifactSink::Outcome ArtifactUploader::Send(const CaptureId& capture_id,
 ArtifactSink::Outcome ArtifactUploader::Put(const ArtifactFile& file, const FoundArtifact& artifact,
                                             const v1::ArtifactOffer& offer, uint64_t offset) {
   const auto context = NewContext();
-  if (context == nullptr) return {Fate::kAway, "the agent ends"};
+  if (context == nullptr) return {Fate::kAway, "the agent is shutting down"};
   v1::ArtifactAnswer answer;
   // The aggregator compares the hash of all parts with the offer, so a file that changes during
   // this second reading is never stored.

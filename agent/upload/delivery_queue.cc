@@ -303,7 +303,7 @@ bool DeliveryQueue::PopStored(StreamNumber number) {
   if (entry.place.segment != 0) spool_->Release(entry.place);
   if (entry.replaced) {
     ++counters_.chunks_lost;
-    GiveReceipt(entry, {Fate::kLost, "lost on the way; the stream says so"});
+    GiveReceipt(entry, {Fate::kLost, "lost; the loss is reported in the stream"});
   } else {
     ++counters_.chunks_stored;
     counters_.events_stored += entry.events;
@@ -680,7 +680,7 @@ void DeliveryQueue::TellUnknown(const CaptureId& capture_id, StreamCursor& curso
   chunk.header.losses_before = cursor.losses_before;
   chunk.header.sequence_mark = cursor.sequence_mark;
   chunk.header.losses.push_back(loss);
-  chunk.header.losses.back().detail = "the agent's disk did not give back what was kept on it";
+  chunk.header.losses.back().detail = "the agent's disk lost chunks that were kept on it";
   AddLoss(loss, cursor.losses_before);
   spdlog::error("spool: {} lost an unknown number of events", ToString(cursor.stream));
   Submit(std::move(chunk), [](const Receipt&) {});

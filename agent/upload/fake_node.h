@@ -147,7 +147,7 @@ class FakeNode {
     // What was not confirmed as kept must be there to be read again.
     for (uint64_t sequence = next; sequence < source.produced; ++sequence) {
       EXPECT_TRUE(source.kept_by_source.contains(sequence))
-          << name << " " << sequence << " was said to be kept, and is nowhere";
+          << name << " " << sequence << " was reported as kept but is stored nowhere";
       Submit(name, source, sequence);
     }
   }

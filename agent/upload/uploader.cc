@@ -88,7 +88,7 @@ void Uploader::ForgetCapture(const CaptureId& capture_id) {
   for (const StreamNumber stream : queue_.StreamsIn(capture_id)) {
     window_.Remove(stream);
     going_back_.erase(stream);
-    queue_.Drop(stream, "the capture is over at the aggregator");
+    queue_.Drop(stream, "the capture has ended at the aggregator");
   }
   queue_.ForgetCapture(capture_id);
   Pump();
@@ -124,7 +124,8 @@ void Uploader::WatchForSilence(uint64_t answers_before) {
   After(kSilenceMaxNs, [this, answers_before, waiting, call = call_number_] {
     if (call != call_number_ || stream_ == nullptr) return;
     if (waiting && window_.in_flight() > 0 && counters_.answers == answers_before) {
-      OnClosed(absl::DeadlineExceededError("no answer to what was sent"));
+      OnClosed(
+          absl::DeadlineExceededError("the aggregator does not answer the chunks that were sent"));
     } else {
       WatchForSilence(counters_.answers);
     }

@@ -289,7 +289,7 @@ TEST_F(UploaderTest, ChunkRefusedForGoodIsReplacedByItsLossAndTheStreamGoesOn) {
   for (uint64_t i = 0; i < 4; ++i) Submit("a", i, i == 3);
   Start();
   EXPECT_THAT(aggregator_.stored, ElementsAre("a 0", "a 1", "a 2", "a 3"));
-  EXPECT_THAT(receipts_, ElementsAre("a 0 stored", "a 1 lost on the way; the stream says so",
+  EXPECT_THAT(receipts_, ElementsAre("a 0 stored", "a 1 lost; the loss is reported in the stream",
                                      "a 2 stored", "a 3 stored"));
   ASSERT_EQ(aggregator_.losses["a"].size(), 1u);
   const Loss& loss = aggregator_.losses["a"][0];
@@ -316,8 +316,8 @@ TEST_F(UploaderTest, RefusalThatComesAheadOfEarlierAnswersIsUnderstood) {
   aggregator_.answers_at_once = true;
   aggregator_.Answer();
   runner_.RunUntilIdle();
-  EXPECT_THAT(receipts_,
-              ElementsAre("a 0 stored", "a 1 lost on the way; the stream says so", "a 2 stored"));
+  EXPECT_THAT(receipts_, ElementsAre("a 0 stored", "a 1 lost; the loss is reported in the stream",
+                                     "a 2 stored"));
 }
 
 TEST_F(UploaderTest, StreamWhoseReplacementIsRefusedTooIsGivenUp) {
@@ -380,7 +380,7 @@ TEST_F(UploaderTest, QueueTellsSourcesToWaitAndBeyondTwiceItsBudgetKeepsOnlyTheL
   EXPECT_EQ(queue_.counters().chunks_refused_full, 1u);
   EXPECT_THAT(receipts_, IsEmpty()) << "never from within Submit";
   Start();
-  EXPECT_THAT(receipts_.back(), HasSubstr("the stream says so"));
+  EXPECT_THAT(receipts_.back(), HasSubstr("the loss is reported in the stream"));
   EXPECT_TRUE(queue_.HasRoom());
   EXPECT_EQ(queue_.counters().chunks_stored, sequence);
   EXPECT_EQ(queue_.counters().events_lost, 10u);

@@ -34,12 +34,9 @@ absl::StatusOr<std::unique_ptr<TokenReviews>> OpenTokenReviews(
   }
   ASSIGN_OR_RETURN(KubernetesPod pod, KubernetesPod::Find(ReadEnvironment));
   const std::string& audience = options.kubernetes_token_audience;
-  return std::make_unique<TokenReviews>(
-      audience,
-      [api = KubernetesApi(std::move(pod), audience)](const std::string& token) {
-        return api.Review(token);
-      },
-      deps.machine_clock, deps.registry);
+  return std::make_unique<TokenReviews>(audience,
+                                        std::make_unique<KubernetesApi>(std::move(pod), audience),
+                                        deps.machine_clock, deps.registry);
 }
 
 }  // namespace
@@ -104,8 +101,7 @@ std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> AccessControl::MakeInt
   const auto interceptor = std::make_shared<AuthInterceptor>(
       AuthInterceptor::Deps{*authenticator_, *audit_, clock_, registry_, call_limits_});
   for (size_t slot = 0; slot < slots->size(); ++slot) {
-    interceptors.push_back(
-        std::make_shared<SlotGuard>(interceptor, [slots, slot] { return slots->Describe(slot); }));
+    interceptors.push_back(std::make_shared<SlotGuard>(interceptor, slots, slot));
   }
   return interceptors;
 }

@@ -21,6 +21,7 @@
 #include "aggregator/access/token_reviews.h"
 #include "lib/base/clock.h"
 #include "lib/health/metric_builders.h"
+#include "lib/wire/call_admission.h"
 #include "lib/wire/peer_slots.h"
 
 namespace neurontrace {
@@ -29,7 +30,7 @@ namespace neurontrace {
 // authenticator, the call limits and the audit log. Complete after Open. Any thread, unless a
 // method says otherwise. Owned by the aggregator, whose server (guarded_server.h) and handlers use
 // it.
-class AccessControl {
+class AccessControl final : public CallAdmission {
  public:
   // Comes from the configuration of the aggregator.
   struct Options {
@@ -63,9 +64,10 @@ class AccessControl {
   // Returns who makes the call. Fails as Authenticator::Find does. Without TLS every caller is an
   // administrator: the port is loopback-only, or the operator opted in.
   absl::StatusOr<Caller> CallerOf(const grpc::ServerContext& context) const;
-  // Fails with RESOURCE_EXHAUSTED if this address, as gRPC names it, calls too often. Called by the
-  // agents' services, as AuthInterceptor does not limit agents.
-  absl::Status AdmitAgent(const std::string& peer) { return call_limits_.AdmitAgent(peer); }
+  // Implements CallAdmission for the agents' services, as AuthInterceptor does not limit agents.
+  absl::Status AdmitAgent(const std::string& peer) override {
+    return call_limits_.AdmitAgent(peer);
+  }
   // Writes a call of an operator to the audit log, and counts it if it was not permitted.
   void RecordCall(const AuditEntry& entry);
   // Returns the processors that judge every call, one for each slot of the port; empty without TLS.

@@ -65,7 +65,7 @@ std::string CheckHash(std::string_view hash) {
   static const std::string kNothing = Sha256HexOf("");
   static const std::string kNewline = Sha256HexOf("\n");
   if (hash == kNothing || hash == kNewline) {
-    return "is the hash of an empty text; check that the token was set when the hash was made";
+    return "is the hash of an empty string; check that the token was set when the hash was made";
   }
   return "";
 }
@@ -80,12 +80,12 @@ std::string CheckServiceAccount(std::string_view account) {
 
 // Without the key all jobs are meant, so a * alone is more likely a mistake.
 std::string CheckJobPattern(std::string_view pattern) {
-  return pattern == "*" ? "of * means all jobs; omit the key" : "";
+  return pattern == "*" ? "is *, which means all jobs; omit the key" : "";
 }
 
 // The same as for jobs.
 std::string CheckNamespacePattern(std::string_view pattern) {
-  return pattern == "*" ? "of * means all namespaces; omit the key" : "";
+  return pattern == "*" ? "is *, which means all namespaces; omit the key" : "";
 }
 
 // Must be written as the kernel's numbers are: "07" would match nobody.

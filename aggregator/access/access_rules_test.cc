@@ -52,7 +52,8 @@ TEST(AccessRulesTest, TokensAreKnownByTheirHashes) {
   EXPECT_EQ(rules.ByToken("secret")->name, "grafana");
   EXPECT_EQ(rules.ByToken("Secret"), std::nullopt);
   EXPECT_EQ(rules.ByToken(""), std::nullopt);
-  EXPECT_EQ(rules.ByToken(Sha256HexOf("secret")), std::nullopt) << "the hash is no token";
+  EXPECT_EQ(rules.ByToken(Sha256HexOf("secret")), std::nullopt)
+      << "a hash must not match as a token";
 }
 
 TEST(AccessRulesTest, CapturesMayBeOfNamespacesAndUsersAlone) {
@@ -101,7 +102,7 @@ TEST(AccessRulesTest, WithoutAFileTheRoleStandsInTheCertificate) {
   EXPECT_EQ(none.ByCertificate({"uri:neurontrace:root", "cn:neurontrace:admin"}), std::nullopt);
   EXPECT_EQ(none.ByCertificate({"uri:neurontrace:admin", "uri:neurontrace:viewer"})->role,
             Role::kViewer)
-      << "of two roles the lesser";
+      << "the lesser of two roles applies";
   EXPECT_EQ(none.ByToken("x"), std::nullopt);
 }
 
@@ -130,7 +131,7 @@ TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
               AllOf(HasSubstr("64 hexadecimal digits"), Not(HasSubstr("secret"))));
   for (const char* nothing : {"", "\n"}) {
     EXPECT_THAT(problem_of("token-sha256 = \"" + Sha256HexOf(nothing) + "\""),
-                HasSubstr("f:3:1: [a]: token-sha256 is the hash of an empty text"));
+                HasSubstr("f:3:1: [a]: token-sha256 is the hash of an empty string"));
   }
   EXPECT_THAT(problem_of("certificate = [\"cn:a\", \"\"]"),
               HasSubstr("f:3:24: [a]: certificate has no value"));

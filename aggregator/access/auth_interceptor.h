@@ -6,6 +6,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/registry.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "aggregator/access/call_rates.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
+#include "lib/wire/peer_slots.h"
 
 namespace neurontrace {
 
@@ -73,21 +75,23 @@ class AuthInterceptor final {
 // An AuthInterceptor for the connections of one slot of a port (see lib/wire/peer_slots.h).
 class SlotGuard final : public grpc::AuthMetadataProcessor {
  public:
-  // `from` returns the address of the slot's peer.
-  SlotGuard(std::shared_ptr<AuthInterceptor> guard, std::function<std::string()> from)
-      : guard_(std::move(guard)), from_(std::move(from)) {}
+  // `slots` knows the address of the peer in `slot`.
+  SlotGuard(std::shared_ptr<AuthInterceptor> guard, std::shared_ptr<const PeerSlots> slots,
+            size_t slot)
+      : guard_(std::move(guard)), slots_(std::move(slots)), slot_(slot) {}
 
   // Returns whether gRPC judges calls on threads of its own that may wait, one call on each.
   // Without Kubernetes tokens a judgement takes microseconds and runs on gRPC's own threads.
   bool IsBlocking() const override { return guard_->may_wait(); }
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
                        OutputMetadata*) override {
-    return guard_->Process(metadata, *context, from_);
+    return guard_->Process(metadata, *context, [this] { return slots_->Describe(slot_); });
   }
 
  private:
   const std::shared_ptr<AuthInterceptor> guard_;
-  const std::function<std::string()> from_;
+  const std::shared_ptr<const PeerSlots> slots_;
+  const size_t slot_;
 };
 
 }  // namespace neurontrace

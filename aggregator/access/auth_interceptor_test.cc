@@ -135,7 +135,7 @@ TEST_F(AuthInterceptorTest, WhoCallsTooOftenIsRefusedForAWhile) {
   const grpc::Status refused = Call(alice_, kStatusCall);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(refused.error_message(), HasSubstr("try again in"));
-  EXPECT_TRUE(Call(bob_, kStatusCall).ok()) << "others go on";
+  EXPECT_TRUE(Call(bob_, kStatusCall).ok()) << "other callers are not limited";
   EXPECT_EQ(Refused("too_many"), 2.0);
   EXPECT_EQ(Refused("unauthenticated"), 0.0);
   EXPECT_THAT(Audited(), HasSubstr("\"outcome\":\"refused\",\"reason\":\"alice exceeds"));

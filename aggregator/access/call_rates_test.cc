@@ -33,7 +33,7 @@ TEST_F(CallRatesTest, ABurstAtOnceAndThenSoManyASecond) {
   clock_.AdvanceNs(kRateSecondNs);
   EXPECT_EQ(TakeAll(rates_, "alice"), 10);
   clock_.AdvanceNs(3'600 * kRateSecondNs);
-  EXPECT_EQ(TakeAll(rates_, "alice"), 20) << "a long pause gives no more than a burst";
+  EXPECT_EQ(TakeAll(rates_, "alice"), 20) << "a long pause allows one burst";
 }
 
 TEST_F(CallRatesTest, OthersHaveTheirOwn) {
@@ -56,15 +56,15 @@ TEST_F(CallRatesTest, ARefusalSaysWhenToTryAgain) {
 TEST_F(CallRatesTest, WhoWasAwayForTheLongestIsForgottenFirst) {
   TakeAll(rates_, "alice");
   TakeAll(rates_, "bob");
-  EXPECT_FALSE(rates_.Take("alice").ok()) << "and by that she was here after bob";
+  EXPECT_FALSE(rates_.Take("alice").ok()) << "her refused call is newer than bob's";
   EXPECT_TRUE(rates_.Take("carol").ok());
   EXPECT_FALSE(rates_.Take("alice").ok());
   EXPECT_EQ(forgotten_.Value(), 1.0);
-  EXPECT_EQ(TakeAll(rates_, "bob"), 20) << "in carol's place";
+  EXPECT_EQ(TakeAll(rates_, "bob"), 20) << "bob replaces carol";
   clock_.AdvanceNs(3'600 * kRateSecondNs);
   const double before = forgotten_.Value();
   EXPECT_TRUE(rates_.Take("dave").ok());
-  EXPECT_EQ(forgotten_.Value(), before) << "of her nothing was left to remember";
+  EXPECT_EQ(forgotten_.Value(), before) << "the dropped caller had no calls to count";
 }
 
 TEST_F(CallRatesTest, AgentsAreCountedByTheirAddresses) {
@@ -76,7 +76,7 @@ TEST_F(CallRatesTest, AgentsAreCountedByTheirAddresses) {
               HasSubstr("ipv4:10.0.0.9 exceeds"));
   EXPECT_TRUE(limits.AdmitAgent("ipv4:10.0.0.10:1").ok());
   EXPECT_EQ(RefusedCalls(registry_, "too_many").Value(), 1.0);
-  EXPECT_TRUE(limits.AdmitCaller("ipv4:10.0.0.9").ok()) << "a name is no address";
+  EXPECT_TRUE(limits.AdmitCaller("ipv4:10.0.0.9").ok()) << "a caller's name is not an address";
 }
 
 }  // namespace

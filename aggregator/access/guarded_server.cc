@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kShutdownPatience{500};
 // Returns the counter of connections that were closed for one reason.
 prometheus::Counter& RefusedConnections(prometheus::Registry& registry, const char* reason) {
   return MakeCounter(registry, "neurontrace_aggregator_connections_refused_total",
-                     "Connections closed at once", {{"reason", reason}});
+                     "Connections closed immediately", {{"reason", reason}});
 }
 
 }  // namespace
@@ -41,13 +41,18 @@ GuardedServer::ConnectionLog::ConnectionLog(const Deps& deps)
       refused_address_(RefusedConnections(deps.registry, "address")) {}
 
 // Only two reasons exist: too many connections of one address, and too few descriptors.
-void GuardedServer::ConnectionLog::CountRefused(ServerPort::Refusal why) {
+void GuardedServer::ConnectionLog::OnRefused(ServerPort::Refusal why) {
   (why == ServerPort::Refusal::kAddress ? refused_address_ : refused_descriptors_).Increment();
 }
 
+void GuardedServer::ConnectionLog::OnCrowded(const std::string& address) {
+  SPDLOG_WARN("{} has reached the limit of connections per address; further ones are closed",
+              address);
+}
+
 // An attacker can cause any number of these, so only some are written. All are counted.
-void GuardedServer::ConnectionLog::RecordFailedHandshake(const std::string& peer,
-                                                         const std::string& reason) {
+void GuardedServer::ConnectionLog::OnHandshakeFailed(const std::string& peer,
+                                                     const std::string& reason) {
   // Only one thread calls this, so the two fields need no lock.
   const uint64_t second = clock_.MonotonicNs() / 1'000'000'000;
   if (second != second_) written_in_second_ = 0;
@@ -58,7 +63,7 @@ void GuardedServer::ConnectionLog::RecordFailedHandshake(const std::string& peer
                 .outcome = absl::UnauthenticatedError("the TLS handshake failed: " + reason)});
 }
 
-// The order is this: the log first, as the port's callbacks use it, then the port, then gRPC, which
+// The order is this: the log first, as the port reports to it, then the port, then gRPC, which
 // gets its connections from the port.
 absl::StatusOr<std::unique_ptr<GuardedServer>> GuardedServer::Start(const Options& options,
                                                                     const Deps& deps) {
@@ -71,23 +76,11 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> GuardedServer::Start(const Option
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   ConfigureServer(builder);
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<ServerPort> port,
-      ServerPort::Listen(
-          {.address = options.listen,
-           .descriptors_max = ServerPort::DescriptorsForConnections(),
-           .refused = [log = log.get()](ServerPort::Refusal why) { log->CountRefused(why); },
-           .crowded =
-               [](const std::string& address) {
-                 SPDLOG_WARN(
-                     "{} has reached the limit of connections per address; further ones are closed",
-                     address);
-               },
-           .handshake_failed =
-               [log = log.get()](const std::string& peer, const std::string& reason) {
-                 log->RecordFailedHandshake(peer, reason);
-               },
-           .slots = slots}));
+  ASSIGN_OR_RETURN(std::unique_ptr<ServerPort> port,
+                   ServerPort::Listen({.address = options.listen,
+                                       .descriptors_max = ServerPort::DescriptorsForConnections(),
+                                       .observer = log.get(),
+                                       .slots = slots}));
   port->AddTo(builder, MakeServerCredentials(options.security, deps.access.MakeInterceptors(slots),
                                              options.takes_tokens));
   // Limits the memory and the threads of all calls together.
@@ -96,7 +89,7 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> GuardedServer::Start(const Option
       quota.Resize(limits::kGrpcBytesMax).SetMaxThreads(limits::kGrpcThreadsMax));
   for (grpc::Service* const service : deps.services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) return Internal("gRPC does not start; see the log");
+  if (server == nullptr) return Internal("the gRPC server did not start; see the log");
   // The host as requested, with the port that was bound.
   std::string address =
       fmt::format("{}:{}", options.listen.substr(0, options.listen.rfind(':')), port->port());

@@ -56,16 +56,16 @@ class GuardedServer {
  private:
   // Counts refused connections and failed handshakes. Called by the port on its thread, and by gRPC
   // on any thread.
-  class ConnectionLog {
+  class ConnectionLog final : public ServerPort::Observer {
    public:
     explicit ConnectionLog(const Deps& deps);
-    // Called on the port's thread.
-    void CountRefused(ServerPort::Refusal why);
+    // ServerPort::Observer
+    void OnRefused(ServerPort::Refusal why) override;
+    void OnCrowded(const std::string& address) override;
+    // Writes at most limits::kRefusalsWrittenPerSecond lines per second to the audit log.
+    void OnHandshakeFailed(const std::string& peer, const std::string& reason) override;
     // Called by gRPC on any thread.
     void CountFailedHandshake() { handshakes_failed_.Increment(); }
-    // Writes at most limits::kRefusalsWrittenPerSecond lines per second to the audit log. On the
-    // port's thread.
-    void RecordFailedHandshake(const std::string& peer, const std::string& reason);
 
    private:
     AuditLog& audit_;

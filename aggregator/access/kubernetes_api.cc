@@ -86,7 +86,7 @@ absl::StatusOr<std::optional<std::string>> KubernetesApi::Review(const std::stri
   }
   // Anything else is no judgement of the token.
   if (reply->status != 200 && reply->status != 201) {
-    return Unavailable("cannot verify the token: the API server {} says HTTP {}{}", pod_.url,
+    return Unavailable("cannot verify the token: the API server {} answers HTTP {}{}", pod_.url,
                        reply->status, WhatToDo(reply->status));
   }
   // Fails for a body that is no TokenReview.

@@ -4,8 +4,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "aggregator/access/token_reviewer.h"
 
 namespace neurontrace {
 
@@ -28,15 +30,14 @@ struct KubernetesPod {
 // each request, because Kubernetes replaces it every hour. Any thread; blocks for at most
 // limits::kTokenReviewMsMax. `audience` is the one that a token must be for, so that tokens for
 // other services are not accepted.
-class KubernetesApi {
+class KubernetesApi final : public TokenReviewer {
  public:
   KubernetesApi(KubernetesPod pod, std::string audience)
       : pod_(std::move(pod)), audience_(std::move(audience)) {}
 
-  // Returns "NAMESPACE/NAME" of a service account, or nullopt if the token belongs to nobody. Fails
-  // with UNAVAILABLE and advice for everything else, since none of that says whose the token is. No
-  // error contains a token. Sends the token over TLS to the API server only.
-  absl::StatusOr<std::optional<std::string>> Review(const std::string& token) const;
+  // TokenReviewer. Fails with UNAVAILABLE and advice for everything that does not say whose the
+  // token is. No error contains a token. Sends the token over TLS to the API server only.
+  absl::StatusOr<std::optional<std::string>> Review(const std::string& token) const override;
 
  private:
   const KubernetesPod pod_;

@@ -95,7 +95,7 @@ TEST(RoleTest, TheOnlyOneGoesWithoutSaying) {
   CaptureSpec named;
   named.selection.job_facts = {{"uid", "0"}};
   EXPECT_EQ(WithOwner(bob, named).selection.job_facts, named.selection.job_facts)
-      << "it is refused, and not turned";
+      << "the fact is kept and the call refused";
   EXPECT_EQ(WithOwner({.name = "root"}, {}), CaptureSpec());
 }
 

@@ -56,7 +56,7 @@ TEST(TokenReviewTest, TheServersWordCounts) {
             std::nullopt);
   EXPECT_EQ(WhoBy(R"({"authenticated":true,"audiences":["other"],)" + user + "}"), std::nullopt);
   EXPECT_EQ(WhoBy(R"({"authenticated":true,)" + user + "}"), std::nullopt)
-      << "a server that knows no audiences";
+      << "the server does not support audiences";
   EXPECT_EQ(WhoBy(R"({"authenticated":true,"audiences":["neurontrace"]})"), std::nullopt);
   EXPECT_EQ(WhoBy(R"({"error":"invalid bearer token"})"), std::nullopt);
 }

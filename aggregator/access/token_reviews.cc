@@ -38,10 +38,10 @@ absl::StatusOr<std::string> ToAccount(const absl::StatusOr<std::optional<std::st
 }  // namespace
 
 // The name of the limit is empty, because its messages are never shown.
-TokenReviews::TokenReviews(std::string audience, Ask ask, const Clock& clock,
-                           prometheus::Registry& registry, size_t tokens_max)
+TokenReviews::TokenReviews(std::string audience, std::unique_ptr<TokenReviewer> reviewer,
+                           const Clock& clock, prometheus::Registry& registry, size_t tokens_max)
     : audience_(std::move(audience)),
-      ask_(std::move(ask)),
+      reviewer_(std::move(reviewer)),
       clock_(clock),
       tokens_max_(tokens_max),
       reviews_(MakeCounterFamily(
@@ -116,7 +116,7 @@ absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
   ++asking_[kind];
   // Not under the lock: a request takes up to seconds. The entry cannot be removed while is_asked.
   lock.Unlock();
-  Answer answer = ask_(token);
+  Answer answer = reviewer_->Review(token);
   lock.Lock();
   assert(known->is_asked && asking_[kind] > 0);
   --asking_[kind];

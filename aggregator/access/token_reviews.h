@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "aggregator/access/call_rates.h"
+#include "aggregator/access/token_reviewer.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
 #include "lib/trace/access_limits.h"
@@ -33,17 +35,14 @@ namespace neurontrace {
 // file does not know.
 class TokenReviews {
  public:
-  // Asks the server: "NAMESPACE/NAME", nullopt if the token is nobody's, UNAVAILABLE without an
-  // answer. Called on several threads; returns within seconds. Called without a lock held.
-  using Ask = std::function<absl::StatusOr<std::optional<std::string>>(const std::string& token)>;
-
-  // `clock` must outlive this. `tokens_max` limits the cache and is smaller in tests.
-  TokenReviews(std::string audience, Ask ask, const Clock& clock, prometheus::Registry& registry,
-               size_t tokens_max = limits::kTokensKnownMax);
+  // `reviewer` is asked on several threads, without a lock held. `clock` must outlive this.
+  // `tokens_max` limits the cache and is smaller in tests.
+  TokenReviews(std::string audience, std::unique_ptr<TokenReviewer> reviewer, const Clock& clock,
+               prometheus::Registry& registry, size_t tokens_max = limits::kTokensKnownMax);
 
   // Returns "NAMESPACE/NAME". `may_pass` is asked about the account that the token claims; if no
   // rule would admit it, the server is not asked. Fails with UNAUTHENTICATED for an invalid token,
-  // and with UNAVAILABLE if that cannot be determined now. Blocks for as long as `ask` takes, or
+  // and with UNAVAILABLE if that cannot be determined now. Blocks for as long as a review takes, or
   // until another call's request for the same token has an answer.
   absl::StatusOr<std::string> AccountOf(const std::string& token,
                                         const std::function<bool(std::string_view)>& may_pass);
@@ -76,7 +75,7 @@ class TokenReviews {
   void Keep(Known& known, Answer answer) NT_REQUIRES(mutex_);
 
   const std::string audience_;
-  const Ask ask_;
+  const std::unique_ptr<TokenReviewer> reviewer_;
   const Clock& clock_;
   const size_t tokens_max_;
   // Counters by result.

@@ -13,6 +13,7 @@
 #include <semaphore>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "aggregator/access/token_test_support.h"
@@ -26,23 +27,34 @@ using ::testing::HasSubstr;
 constexpr uint64_t kReviewSecondNs = 1'000'000'000;
 constexpr uint64_t kNowSeconds = 1'700'000'000;  // FakeClock's
 
+// A server that knows these tokens.
+class FakeTokenReviewer final : public TokenReviewer {
+ public:
+  absl::StatusOr<std::optional<std::string>> Review(const std::string& token) const override {
+    const std::lock_guard lock(mutex_);
+    ++asked;
+    if (is_away) return Unavailable("connection refused by 10.96.0.1");
+    const auto known = accounts.find(token);
+    return known == accounts.end() ? std::nullopt : std::optional(known->second);
+  }
+
+  std::map<std::string, std::string> accounts;
+  mutable int asked = 0;
+  bool is_away = false;
+
+ private:
+  mutable std::mutex mutex_;
+};
+
 class TokenReviewsTest : public ::testing::Test {
  protected:
-  // As a server that knows these tokens.
-  absl::StatusOr<std::optional<std::string>> Ask(const std::string& token) {
-    const std::lock_guard lock(mutex_);
-    ++asked_;
-    if (is_away_) return Unavailable("connection refused by 10.96.0.1");
-    const auto known = accounts_.find(token);
-    return known == accounts_.end() ? std::nullopt : std::optional(known->second);
-  }
   absl::StatusOr<std::string> Account(const std::string& token) {
     return reviews_.AccountOf(token,
                               [](std::string_view account) { return account != "a/nobody"; });
   }
   std::string Token(const std::string& salt, const std::string& name = "watcher") {
     const std::string token = TestToken("a", name, kNowSeconds + 3'600, salt);
-    accounts_[token] = "a/" + name;
+    server_.accounts[token] = "a/" + name;
     return token;
   }
   double Counted(const std::string& result) {
@@ -55,46 +67,43 @@ class TokenReviewsTest : public ::testing::Test {
     return -1;
   }
 
-  std::mutex mutex_;
-  std::map<std::string, std::string> accounts_;
-  int asked_ = 0;
-  bool is_away_ = false;
   FakeClock clock_;
   prometheus::Registry registry_;
-  TokenReviews reviews_{"neurontrace", [this](const std::string& token) { return Ask(token); },
-                        clock_, registry_, 64};
+  std::unique_ptr<FakeTokenReviewer> reviewer_ = std::make_unique<FakeTokenReviewer>();
+  FakeTokenReviewer& server_ = *reviewer_;  // which reviews_ owns
+  TokenReviews reviews_{"neurontrace", std::move(reviewer_), clock_, registry_, 64};
 };
 
 TEST_F(TokenReviewsTest, AGoodTokenIsAskedAboutOnceAMinute) {
   const std::string token = Token("1");
   for (int i = 0; i < 10; ++i) EXPECT_EQ(Account(token).value(), "a/watcher");
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(server_.asked, 1);
   clock_.AdvanceNs(limits::kTokenGoodNs - 1);
   EXPECT_TRUE(Account(token).ok());
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(server_.asked, 1);
   clock_.AdvanceNs(1);
-  accounts_.clear();
-  EXPECT_TRUE(absl::IsUnauthenticated(Account(token).status())) << "it was taken back";
-  EXPECT_EQ(asked_, 2);
+  server_.accounts.clear();
+  EXPECT_TRUE(absl::IsUnauthenticated(Account(token).status())) << "the token was revoked";
+  EXPECT_EQ(server_.asked, 2);
   EXPECT_EQ(Counted("good"), 1);
   EXPECT_EQ(Counted("bad"), 1);
 }
 
 TEST_F(TokenReviewsTest, NoAnswerCountsLongerThanTheToken) {
   const std::string token = TestToken("a", "watcher", kNowSeconds + 5);
-  accounts_[token] = "a/watcher";
+  server_.accounts[token] = "a/watcher";
   EXPECT_TRUE(Account(token).ok());
   clock_.AdvanceNs(5 * kReviewSecondNs);
   EXPECT_THAT(std::string(Account(token).status().message()), HasSubstr("has expired"));
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(server_.asked, 1);
 }
 
 TEST_F(TokenReviewsTest, ABadOneIsAskedAboutAgainSooner) {
   const std::string token = TestToken("a", "watcher", kNowSeconds + 3'600);
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(absl::IsUnauthenticated(Account(token).status()));
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(server_.asked, 1);
   clock_.AdvanceNs(limits::kTokenBadNs);
-  accounts_[token] = "a/watcher";
+  server_.accounts[token] = "a/watcher";
   EXPECT_EQ(Account(token).value(), "a/watcher");
 }
 
@@ -102,16 +111,17 @@ TEST_F(TokenReviewsTest, AServerThatIsAwayLetsNobodyPass) {
   const std::string token = Token("1");
   EXPECT_TRUE(Account(token).ok());
   clock_.AdvanceNs(limits::kTokenGoodNs);
-  is_away_ = true;
+  server_.is_away = true;
   for (int i = 0; i < 10; ++i) {
     const absl::Status status = Account(token).status();
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-    EXPECT_EQ(status.message().find("10.96.0.1"), std::string::npos) << "strangers learn nothing";
+    EXPECT_EQ(status.message().find("10.96.0.1"), std::string::npos)
+        << "the message must not reveal the address";
   }
-  EXPECT_EQ(asked_, 2);
+  EXPECT_EQ(server_.asked, 2);
   EXPECT_EQ(Counted("failed"), 1);
   clock_.AdvanceNs(limits::kTokenFailedNs);
-  is_away_ = false;
+  server_.is_away = false;
   EXPECT_TRUE(Account(token).ok());
 }
 
@@ -125,7 +135,7 @@ TEST_F(TokenReviewsTest, WhatWouldBeRefusedAnywayIsNotAsked) {
                               .status()
                               .message()),
               HasSubstr("is not for the audience neurontrace"));
-  EXPECT_EQ(asked_, 0);
+  EXPECT_EQ(server_.asked, 0);
 }
 
 TEST_F(TokenReviewsTest, AFloodOfTokensIsHeldBackAndThoseThatWereGoodAreNot) {
@@ -142,7 +152,7 @@ TEST_F(TokenReviewsTest, AFloodOfTokensIsHeldBackAndThoseThatWereGoodAreNot) {
   }
   EXPECT_EQ(refused, 50);
   EXPECT_EQ(Counted("held_back"), 50);
-  EXPECT_EQ(asked_, 2 + static_cast<int>(limits::kTokenReviewsBurstMax));
+  EXPECT_EQ(server_.asked, 2 + static_cast<int>(limits::kTokenReviewsBurstMax));
   clock_.AdvanceNs(limits::kTokenGoodNs);
   EXPECT_TRUE(Account(good).ok());
   EXPECT_TRUE(Account(Token("new")).ok());
@@ -152,29 +162,34 @@ TEST_F(TokenReviewsTest, TheOldestAnswersAreForgotten) {
   const std::string first = Token("first");
   EXPECT_TRUE(Account(first).ok());
   for (int i = 0; i < 64; ++i) EXPECT_TRUE(Account(Token(std::to_string(i))).ok());
-  EXPECT_EQ(asked_, 65);
+  EXPECT_EQ(server_.asked, 65);
   EXPECT_TRUE(Account(Token("63")).ok());
-  EXPECT_EQ(asked_, 65);
+  EXPECT_EQ(server_.asked, 65);
   EXPECT_TRUE(Account(first).ok());
-  EXPECT_EQ(asked_, 66);
+  EXPECT_EQ(server_.asked, 66);
 }
 
 // A server that answers when the test says so.
+class SlowTokenReviewer final : public TokenReviewer {
+ public:
+  absl::StatusOr<std::optional<std::string>> Review(const std::string&) const override {
+    ++asked;
+    begun.release();
+    may_answer.acquire();
+    return std::optional<std::string>("a/watcher");
+  }
+
+  mutable std::counting_semaphore<> begun{0};
+  mutable std::counting_semaphore<> may_answer{0};
+  mutable std::atomic<int> asked = 0;
+};
+
 TEST(TokenReviewsAtOnceTest, OneQuestionIsAskedForAllAndSoManyAreUnderWay) {
   FakeClock clock;
   prometheus::Registry registry;
-  std::counting_semaphore<> begun{0};
-  std::counting_semaphore<> may_answer{0};
-  std::atomic<int> asked = 0;
-  TokenReviews reviews(
-      "neurontrace",
-      [&](const std::string&) -> absl::StatusOr<std::optional<std::string>> {
-        ++asked;
-        begun.release();
-        may_answer.acquire();
-        return std::optional<std::string>("a/watcher");
-      },
-      clock, registry);
+  auto reviewer = std::make_unique<SlowTokenReviewer>();
+  const SlowTokenReviewer& server = *reviewer;
+  TokenReviews reviews("neurontrace", std::move(reviewer), clock, registry);
   const auto account_of = [&](int salt) {
     return reviews.AccountOf(TestToken("a", "watcher", kNowSeconds + 60, std::to_string(salt)),
                              [](std::string_view) { return true; });
@@ -185,12 +200,12 @@ TEST(TokenReviewsAtOnceTest, OneQuestionIsAskedForAllAndSoManyAreUnderWay) {
   };
   const int most = static_cast<int>(limits::kTokenReviewsAtOnceMax);
   for (int i = 0; i < most; ++i) call(i);
-  for (int i = 0; i < most; ++i) begun.acquire();
-  EXPECT_TRUE(absl::IsUnavailable(account_of(most).status())) << "one more token";
+  for (int i = 0; i < most; ++i) server.begun.acquire();
+  EXPECT_TRUE(absl::IsUnavailable(account_of(most).status())) << "one token above the limit";
   for (int i = 0; i < 10; ++i) call(0);  // whether they wait or come later, they do not ask
-  may_answer.release(most);
+  server.may_answer.release(most);
   for (auto& each : calls) EXPECT_EQ(each.get().value(), "a/watcher");
-  EXPECT_EQ(asked, most);
+  EXPECT_EQ(server.asked, most);
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ absl::StatusOr<Caller> Intersect(const Caller& certificate, const Caller& token)
   const auto jobs = IntersectPatterns(certificate.jobs, token.jobs);
   const auto namespaces = IntersectPatterns(certificate.namespaces, token.namespaces);
   const auto uids = IntersectPatterns(certificate.uids, token.uids);
-  if (!jobs || !namespaces || !uids) return refuse("no job is open to both");
+  if (!jobs || !namespaces || !uids) return refuse("they have no job in common");
   // The name is that of the token.
   Caller caller = token;
   caller.role = std::min(certificate.role, token.role);

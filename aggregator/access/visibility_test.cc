@@ -63,10 +63,10 @@ TEST(VisibilityTest, OthersWorkersAndJobsAreNotInTheRecord) {
   record.warnings = {"a warning"};
   record.end_warnings = {"no worker matched; there are 3 workers of job team-b"};
   const std::string id = "01JD8Z2M6WQJ4V1T0S3R5XK7PA";
-  record.workers = {{.detail = "capture " + id + " runs on this worker"}};
+  record.workers = {{.detail = "capture " + id + " is already running on this worker"}};
   HideOthers([](const WorkerIdentity& worker) { return worker.pid == 2; },
              [](const CaptureId&) { return false; }, record);
-  EXPECT_EQ(record.workers[0].detail, "another capture runs on this worker");
+  EXPECT_EQ(record.workers[0].detail, "another capture is already running on this worker");
   ASSERT_EQ(record.non_participants.size(), 2u);
   EXPECT_EQ(record.non_participants[0].worker.pid, 2u);
   EXPECT_THAT(record.warnings, ElementsAre("a warning"));

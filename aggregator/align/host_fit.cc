@@ -196,7 +196,7 @@ void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
   ReportContradictions(fit, constraints);
   if (!fit.torn_ns.empty()) {
     ReportFinding(ClockFindingKind::kInconsistent, fit.torn_ns.front(), fit.torn_ns.back(), 0,
-                  "the probes before and after do not agree: both are within the bounds");
+                  "the probes before and after disagree; the bounds include both");
   }
   model_.segments.push_back(std::move(segment));
 }
@@ -236,8 +236,8 @@ void HostFitter::ReportContradictions(const PairFit& fit,
     ++impossible;
     ReportFinding(ClockFindingKind::kRejectedEvidence, constraint.x_ns, constraint.x_ns,
                   contradiction.amount_ns,
-                  fmt::format("{} contradicts {} by {}", is_utc ? "a reading of UTC" : "a probe",
-                              is_utc ? "what the probes around it make likely" : "the others",
+                  fmt::format("{} contradicts {} by {}", is_utc ? "a UTC reading" : "a probe",
+                              is_utc ? "the likely range of the probes around it" : "the others",
                               Microseconds(contradiction.amount_ns)));
   }
   model_.evidence_used += constraints.size() - impossible;
@@ -303,7 +303,7 @@ void HostFitter::ReportRoutes() {
     ReportFinding(
         ClockFindingKind::kRouteChange, change.x_begin_ns, change.x_end_ns,
         change.round_trip_change_ns,
-        fmt::format("the shortest round trip changed by {}, to {:.1f} us",
+        fmt::format("the shortest round trip changed by {} to {:.1f} us",
                     Microseconds(change.round_trip_change_ns), route.round_trip_ns / 1e3));
   }
 }

@@ -111,7 +111,7 @@ TEST(HostUtcTest, ShowsTheAsymmetryThatProbesCannot) {
                 static_cast<double>(after.likely_bound_ns));
       EXPECT_LE(after.likely_bound_ns, 20'000u);
     });
-    EXPECT_THAT(with.findings, Contains(Words(seed % 2 == 0 ? "longer to the reference than back"
+    EXPECT_THAT(with.findings, Contains(Words(seed % 2 == 0 ? "more to the reference than back"
                                                             : "less to the reference than back")));
     EXPECT_EQ(with.evidence_rejected, 0u);
   }
@@ -171,8 +171,8 @@ TEST(HostUtcTest, LeavesOutWhatProbesDisproveAndSaysSo) {
     EXPECT_THAT(with.findings,
                 ElementsAre(AllOf(
                     ::testing::Field(&ClockFinding::kind, ClockFindingKind::kRejectedEvidence),
-                    Words("UTC by clockbound (the reference's by phc) contradicts what the "
-                          "probes prove"))));
+                    Words("UTC from clockbound (the reference's from phc) contradicts the bounds "
+                          "of the probes"))));
     // What the promises and the round trip allow it to be off is not counted.
     EXPECT_NEAR(static_cast<double>(with.findings[0].amount_ns), lie_ns,
                 60'000 + 2e-5 * std::abs(lie_ns));
@@ -189,8 +189,9 @@ TEST(HostUtcTest, BelievesTheMoreTrustedSource) {
   utc.Read(world, UtcSource::kChrony, kUtcSeconds, evidence, 25'000);  // probes would let it pass
   const ClockModel model = FitHostClock(evidence, {}, reference);
   EXPECT_EQ(model.segments, with_phc.segments);
-  EXPECT_THAT(model.findings,
-              ElementsAre(Words("UTC by chrony (the reference's by phc) contradicts UTC by phc")));
+  EXPECT_THAT(
+      model.findings,
+      ElementsAre(Words("UTC from chrony (the reference's from phc) contradicts UTC from phc")));
 }
 
 TEST(HostUtcTest, AWrongReadingAmongRightOnesIsLeftOut) {
@@ -350,7 +351,7 @@ TEST(ReferenceUtcTest, LeavesOutALessTrustedSourceThatContradicts) {
   const ReferenceUtc both = ReferenceUtcOf({&own, 1});
   ASSERT_EQ(both.epochs.size(), 1u);
   EXPECT_THAT(both.epochs[0].sources, ElementsAre(UtcSource::kPhc));
-  EXPECT_THAT(both.epochs[0].utc.findings, Contains(Words("readings of UTC by chrony left out")));
+  EXPECT_THAT(both.epochs[0].utc.findings, Contains(Words("UTC readings from chrony are ignored")));
   const uint64_t y = HostWorld::kReferenceBegin + 20'000'000'000;
   EXPECT_NEAR(static_cast<double>(EvaluateClock(both.epochs[0].utc, y).estimate.y_ns -
                                   UtcWorld::UtcAt(y) + 100'000),

@@ -61,7 +61,7 @@ void ReportSteps(std::span<const ClockEvent> events, std::vector<ClockFinding>& 
     if (event.kind != ClockEventKind::kRealtimeStep || told == kStepsReportedMax) continue;
     ++told;
     findings.push_back({ClockFindingKind::kBreak, event.raw_begin_ns, event.raw_end_ns,
-                        event.amount_ns, "REALTIME was set"});
+                        event.amount_ns, "CLOCK_REALTIME was set"});
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const ClockFinding& a, const ClockFinding& b) {

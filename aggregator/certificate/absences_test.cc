@@ -219,9 +219,10 @@ TEST(AbsencesTest, NamesTheRanksThatNobodyHas) {
   certificate = world.Make();
   EXPECT_TRUE(certificate.ranks[0].disputed);
   EXPECT_FALSE(certificate.complete);
-  EXPECT_EQ(certificate.verdict,
-            "every event is stored, but the workers of job llama name different world sizes: 8 (5 "
-            "cores: i-a pid 1 nc 2, i-a pid 2 nc 0 and 3 more), 1000000 (1 core: i-a pid 1 nc 1)");
+  EXPECT_EQ(
+      certificate.verdict,
+      "every event is stored, but the workers of job llama report different world sizes: 8 (5 "
+      "cores: i-a pid 1 nc 2, i-a pid 2 nc 0 and 3 more), 1000000 (1 core: i-a pid 1 nc 1)");
 }
 
 TEST(AbsencesTest, AVerdictNamesEveryKindOfFinding) {
@@ -319,7 +320,7 @@ StreamRecord Stream(uint32_t number, uint64_t events) {
 
 // A capture that was suspended for another has a hole, and reports when: no loss, and not all there
 // was.
-TEST(GaveWay, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
+TEST(Suspensions, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
   CaptureRecord record;
   record.state = CaptureState::kComplete;
   record.started_realtime_ns = 1'000'000'000;
@@ -333,17 +334,18 @@ TEST(GaveWay, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
   const auto make = [&record, &streams] {
     return MakeCertificate({.record = record, .streams = streams, .workers = {}});
   };
-  const std::string words = "capture 01K had the worker";
+  const CaptureId other = *CaptureId::Parse("01ARZ3NDEKTSV4RRFFQ69G5FAV");
+  const std::string words = "capture " + other.ToString() + " had the worker";
   StreamRecord& stream = streams[1];
   const uint64_t at_ns = 1'763'700'000 * kNsPerSecond;
-  stream.losses = {GaveWayFromTo(at_ns + kNsPerSecond, at_ns + 9 * kNsPerSecond, words)};
-  stream.gaps = {GaveWayFromTo(at_ns + kNsPerSecond, at_ns + 3 * kNsPerSecond, words),
-                 GaveWayFromTo(at_ns + 7 * kNsPerSecond, at_ns + 9 * kNsPerSecond, words)};
+  stream.suspensions = {{other, at_ns + kNsPerSecond, at_ns + 3 * kNsPerSecond},
+                        {{}, at_ns + 5 * kNsPerSecond, at_ns + 5 * kNsPerSecond},
+                        {other, at_ns + 7 * kNsPerSecond, at_ns + 9 * kNsPerSecond}};
   Certificate certificate = make();
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
   EXPECT_EQ(certificate.verdict,
-            "complete but for the time that other captures had 1 worker (up to 4.0 s): every event "
-            "that was recorded is stored");
+            "complete except while other captures used 1 worker (up to 4.0 s): every event that "
+            "was recorded is stored");
   EXPECT_THAT(certificate.account.losses, IsEmpty());
   EXPECT_EQ(certificate.workers[0].gaps, 0u);
   EXPECT_THAT(certificate.workers[0].longest_gaps, IsEmpty());
@@ -355,17 +357,17 @@ TEST(GaveWay, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
 
   // While it continues, and where something is lost besides.
   record.state = CaptureState::kRecording;
-  EXPECT_THAT(make().verdict, HasSubstr("; but for the time that other captures had"));
+  EXPECT_THAT(make().verdict, HasSubstr("; except while other captures used"));
   record.state = CaptureState::kIncomplete;
   stream.losses.push_back({.place = LossPlace::kTapBuffer, .events = 1});
-  EXPECT_THAT(make().verdict, HasSubstr("; but for the time that other captures had"));
+  EXPECT_THAT(make().verdict, HasSubstr("; except while other captures used"));
 
   // Before what is kept nothing is left to be said of it.
   stream.losses.push_back({.place = LossPlace::kRetention,
                            .reason = LossReason::kExpired,
                            .events = 1,
                            .last_timestamp_ns = at_ns + 4 * kNsPerSecond});
-  EXPECT_EQ(make().workers[0].gave_way.size(), 1u);
+  EXPECT_EQ(make().workers[0].suspensions.size(), 1u);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "lib/trace/loss.h"
 #include "lib/trace/rank_evidence.h"
 #include "lib/trace/remark.h"
+#include "lib/trace/suspension.h"
 #include "lib/trace/worker_info.h"
 
 // What a capture holds and what it lacks. Plain values; proto/neurontrace/v1/certificate.proto has
@@ -139,8 +140,8 @@ struct WorkerCertificate {
   ClockQuality clock;
   // When it recorded less because of the capture's budget, with a text. This is not a loss.
   std::optional<Loss> left_out;
-  // When other captures had the worker, with a text each. These are not losses.
-  std::vector<Loss> gave_way;
+  // When the capture was suspended in the worker for others. These are not losses.
+  std::vector<Suspension> suspensions;
   // Longest first, at most limits::kCertificateGapsMax.
   std::vector<Gap> longest_gaps;
   uint64_t gaps = 0;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "aggregator/certificate/event_account.h"
-#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -25,7 +24,7 @@ bool IsCutShort(const CertificateEvidence& evidence, const StreamRecord& stream)
 // An agent that continues without its aggregator reports such a gap, because the capture may have
 // been stopped meanwhile: its begin is known, its end is not.
 bool HasNoEnd(const Loss& gap) {
-  return gap.events == 0 && !gap.events_unknown && !IsGivenWay(gap) &&
+  return gap.events == 0 && !gap.events_unknown &&
          gap.first_timestamp_ns == gap.last_timestamp_ns;
 }
 
@@ -80,7 +79,7 @@ std::string NoteOf(const HostCertificate& host) {
   std::string text =
       fmt::format("the host {} was not sampled continuously: ", host.stream.worker.instance_id);
   if (host.gaps > 0) {
-    text += fmt::format("{} gap{} of {:.1f} s together", host.gaps, host.gaps == 1 ? "" : "s",
+    text += fmt::format("{} gap{}, {:.1f} s in total", host.gaps, host.gaps == 1 ? "" : "s",
                         static_cast<double>(host.gaps_sum_ns) * 1e-9);
   }
   if (host.gaps_without_end > 0) {

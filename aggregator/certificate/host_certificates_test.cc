@@ -72,10 +72,10 @@ TEST_F(HostCertificatesTest, StreamWithoutItsEndIsAFindingOnceItsAgentHasFinishe
   EXPECT_TRUE(Make().hosts[0].cut_short);
   EXPECT_THAT(Make().findings, Contains(HasSubstr("did not arrive completely; 2 events")));
   record_.agents[0].finished = false;
-  EXPECT_FALSE(Make().hosts[0].cut_short) << "the agent is reported";
+  EXPECT_FALSE(Make().hosts[0].cut_short) << "the report of the agent covers it";
   record_.agents[0].finished = true;
   record_.state = CaptureState::kRecording;
-  EXPECT_FALSE(Make().hosts[0].cut_short) << "it continues";
+  EXPECT_FALSE(Make().hosts[0].cut_short) << "the capture is still running";
 }
 
 TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
@@ -93,7 +93,7 @@ TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
                     .reason = LossReason::kUnknown,
                     .first_timestamp_ns = 2'000'000'000,
                     .last_timestamp_ns = 6'000'000'000,
-                    .detail = "no samples of the host: its agent was restarted"}};
+                    .detail = "no host samples: the agent was restarted"}};
   header.end_of_stream = true;
   stored.Add(header, 100, {});
   host() = stored;
@@ -101,7 +101,7 @@ TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
   EXPECT_THAT(certificate.findings, IsEmpty());
   EXPECT_THAT(certificate.notes,
-              Contains("the host i-a was not sampled continuously: 1 gap of 4.0 s together"));
+              Contains("the host i-a was not sampled continuously: 1 gap, 4.0 s in total"));
 }
 
 TEST_F(HostCertificatesTest, GapOfWhichOnlyTheBeginningIsKnownIsANote) {
@@ -116,7 +116,7 @@ TEST_F(HostCertificatesTest, GapOfWhichOnlyTheBeginningIsKnownIsANote) {
                     .reason = LossReason::kUnknown,
                     .first_timestamp_ns = 2'000'000'000,
                     .last_timestamp_ns = 2'000'000'000,
-                    .detail = "no samples of the host until the next one"}};
+                    .detail = "no host samples until the next one"}};
   header.end_of_stream = true;
   stored.Add(header, 100, {});
   host() = stored;
@@ -133,13 +133,13 @@ TEST_F(HostCertificatesTest, StreamThatWasEndedAfterItsTimeIsWhole) {
   header.stream = stored.identity;
   header.losses = {{.place = LossPlace::kAgentQueue,
                     .reason = LossReason::kUnknown,
-                    .detail = "no samples of the host from here on: it was restarted"}};
+                    .detail = "no host samples from here on: the host was rebooted"}};
   header.end_of_stream = true;
   stored.Add(header, 100, {});
   host() = stored;
   const Certificate certificate = Make();
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
-  EXPECT_EQ(certificate.hosts[0].gaps, 0u) << "nobody knows how long that was";
+  EXPECT_EQ(certificate.hosts[0].gaps, 0u) << "the length of the gap is unknown";
 }
 
 }  // namespace

@@ -393,7 +393,8 @@ std::vector<std::string> DescribeConflicts(const JobRanks& job) {
                            claim.cores, claim.cores == 1 ? "" : "s",
                            Describe(claim.claimants, claim.cores, job.job));
     }
-    sentences.push_back(fmt::format("the workers{} name different world sizes: {}", of_job, sizes));
+    sentences.push_back(
+        fmt::format("the workers{} report different world sizes: {}", of_job, sizes));
   }
   if (job.ranks_beyond_world > 0) {
     sentences.push_back(fmt::format(

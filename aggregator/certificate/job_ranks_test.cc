@@ -149,10 +149,11 @@ TEST(JobRanksTest, OnlyClaimsOfTheSameTimeAreADispute) {
 }
 
 TEST(JobRanksTest, WorldSizesThatContradictEachOtherAreAConflict) {
-  EXPECT_THAT(ConflictsOf({RankedWorker(1, "j", {Rank(0, 8), Rank(1, 8)}),
-                           RankedWorker(2, "j", {Rank(2, 16)})}),
-              ElementsAre("the workers of job j name different world sizes: 8 (2 cores: i-a pid 1 "
-                          "nc 0 (RANK=0) and 1 more), 16 (1 core: i-a pid 2 nc 0 (RANK=2))"));
+  EXPECT_THAT(
+      ConflictsOf(
+          {RankedWorker(1, "j", {Rank(0, 8), Rank(1, 8)}), RankedWorker(2, "j", {Rank(2, 16)})}),
+      ElementsAre("the workers of job j report different world sizes: 8 (2 cores: i-a pid 1 "
+                  "nc 0 (RANK=0) and 1 more), 16 (1 core: i-a pid 2 nc 0 (RANK=2))"));
   EXPECT_THAT(ConflictsOf({RankedWorker(1, "j", {Rank(9, 8)})}),
               ElementsAre("1 rank of job j is not below the world size of 8"));
 }

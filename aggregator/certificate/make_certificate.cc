@@ -205,8 +205,8 @@ void CompareWorldSizes(const std::vector<FileClaim>& claims,
   if (by_size.size() < 2) return;
   std::vector<FileClaim> different;
   for (const auto& [size, claim] : by_size) different.push_back(claim);
-  AddContradiction(different.front(), "files name different world sizes: " + Names(different, true),
-                   workers);
+  AddContradiction(different.front(),
+                   "files report different world sizes: " + Names(different, true), workers);
 }
 
 }  // namespace

@@ -322,7 +322,7 @@ TEST(MakeCertificate, WhatABudgetLeftOutIsNoLoss) {
   world.Status(1, CaptureWorkerState::kComplete).events_read = 20;
   world.record.workers.back().streams = 2;
   const std::string words =
-      "without allocation events, as the budget of 2 % of a processor was spent";
+      "without allocation events because the budget of 2 % of a processor is used up";
   world.Stream(1, 10,
                {LeftOutFromTo(1'763'700'001 * kNsPerSecond, 1'763'700'003 * kNsPerSecond, words)});
   world.Stream(1, 10,
@@ -409,7 +409,7 @@ TEST_F(FileRanksTest, WorldSizesThatDifferAreAFinding) {
   Add({.name = "c", .rank = 2, .world_size = 4});
   Add({.name = "d", .rank = 3, .world_size = 0});
   EXPECT_THAT(world_.Make().findings,
-              ElementsAre(HasSubstr("files name different world sizes: i-a a (2), i-a b (4)")));
+              ElementsAre(HasSubstr("files report different world sizes: i-a a (2), i-a b (4)")));
 }
 
 TEST_F(FileRanksTest, FarMoreFilesAreCounted) {

@@ -14,8 +14,8 @@
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/worker_certificates.h"
 #include "lib/base/time_units.h"
-#include "lib/trace/capture_obstacle.h"
 #include "lib/trace/limits.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 namespace {
@@ -26,8 +26,8 @@ namespace {
 // the findings. The texts are read by people and compared by make_certificate_test.cc and
 // absences_test.cc.
 
-// Stretches that the note on one worker names.
-constexpr size_t kGaveWayNamedMax = 4;
+// Suspensions that the note on one worker names.
+constexpr size_t kSuspensionsNamedMax = 4;
 // Jobs that a verdict names.
 constexpr size_t kJobsNamedMax = 3;
 
@@ -142,12 +142,12 @@ std::string DescribeExpired(const EventAccount& account) {
                      TimeText(account.expired_last_ns));
 }
 
-// "from … to … without allocation events, as the budget of 2 % of a processor was spent".
+// "from … to … without allocation events because the budget of 2 % of a processor is used up".
 std::string DescribeOmitted(const WorkerCertificate& worker) {
   return fmt::format(
       "{} recorded from {} to {} {}", NameOf(worker), TimeText(worker.left_out->first_timestamp_ns),
       TimeText(worker.left_out->last_timestamp_ns),
-      worker.left_out->detail.empty() ? "less than was asked for" : worker.left_out->detail);
+      worker.left_out->detail.empty() ? "less than requested" : worker.left_out->detail);
 }
 
 // Applies to an ended capture by executions: the worker took part, and reached none of them.
@@ -164,20 +164,18 @@ std::string DescribeNotReached(const CaptureRecord& record, const WorkerCertific
                                 : fmt::format("it did not reach execution {}", first));
 }
 
-// Requires a gap with both ends.
-uint64_t LengthNs(const Loss& gap) { return gap.last_timestamp_ns - gap.first_timestamp_ns; }
-
 // "did not record from … to … (8.0 s): capture … had the worker", in the order of time.
 std::string DescribeSuspensions(const WorkerCertificate& worker) {
   std::string text = NameOf(worker) + " did not record";
   size_t named = 0;
-  for (const Loss& gap : worker.gave_way) {
-    if (++named > kGaveWayNamedMax) {
-      return text + fmt::format("; and {} more times", worker.gave_way.size() - kGaveWayNamedMax);
+  for (const Suspension& suspension : worker.suspensions) {
+    if (++named > kSuspensionsNamedMax) {
+      return text +
+             fmt::format("; and {} more times", worker.suspensions.size() - kSuspensionsNamedMax);
     }
     text += fmt::format("{} from {} to {} ({:.1f} s): {}", named == 1 ? "" : ";",
-                        TimeText(gap.first_timestamp_ns), TimeText(gap.last_timestamp_ns),
-                        static_cast<double>(LengthNs(gap)) * 1e-9, gap.detail);
+                        TimeText(suspension.begin_ns), TimeText(suspension.end_ns),
+                        static_cast<double>(suspension.length_ns()) * 1e-9, Describe(suspension));
   }
   return text;
 }
@@ -188,12 +186,14 @@ std::string DescribeExceptions(const Certificate& certificate) {
   uint64_t longest_ns = 0;
   for (const WorkerCertificate& worker : certificate.workers) {
     uint64_t sum_ns = 0;
-    for (const Loss& gap : worker.gave_way) sum_ns = AddSaturating(sum_ns, LengthNs(gap));
-    workers += !worker.gave_way.empty();
+    for (const Suspension& suspension : worker.suspensions) {
+      sum_ns = AddSaturating(sum_ns, suspension.length_ns());
+    }
+    workers += !worker.suspensions.empty();
     longest_ns = std::max(longest_ns, sum_ns);
   }
   if (workers == 0) return "";
-  return fmt::format("but for the time that other captures had {} (up to {:.1f} s)",
+  return fmt::format("except while other captures used {} (up to {:.1f} s)",
                      Count(workers, "worker"), static_cast<double>(longest_ns) * 1e-9);
 }
 
@@ -275,7 +275,7 @@ void JudgeWorkers(const CaptureRecord& record, const Certificate& certificate, b
       notes.Add(WithDetail(NameOf(worker) + " " + DescribeAbsence(worker), worker.detail));
     }
     if (worker.left_out) notes.Add(DescribeOmitted(worker));
-    if (!worker.gave_way.empty()) notes.Add(DescribeSuspensions(worker));
+    if (!worker.suspensions.empty()) notes.Add(DescribeSuspensions(worker));
   }
 }
 
@@ -335,7 +335,7 @@ void JudgeRanks(const Certificate& certificate, Lines& notes) {
         "{}{} of {} ranks were never seen: {}{}{}",
         ranks.job.empty() ? "" : fmt::format("job {}: ", ranks.job), ranks.never_seen_count,
         ranks.world_size, ToString(ranks.never_seen), is_all ? "" : ", …",
-        ranks.disputed ? " (workers name different world sizes, this is the largest)" : ""));
+        ranks.disputed ? " (workers report different world sizes; this is the largest)" : ""));
   }
 }
 
@@ -522,7 +522,7 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
     certificate.verdict =
         fmt::format("complete{}{}: every event {} is stored{}", but_for.empty() ? "" : " ", but_for,
                     all ? "the runtime produced" : "that was recorded",
-                    account.expired == 0 ? "" : " or has expired as it was to");
+                    account.expired == 0 ? "" : " or has expired as intended");
     if (left_out > 0) {
       certificate.verdict += fmt::format("; {} omitted some to stay within the budget",
                                          Count(static_cast<size_t>(left_out), "worker"));

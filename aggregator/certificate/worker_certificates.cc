@@ -88,7 +88,7 @@ class Drafts {
     return draft;
   }
 
-  // Adds a stream to its worker: its account, its rank, its gaps and its remarks.
+  // Adds a stream to its worker: its account, its rank, its gaps, suspensions and remarks.
   void AddStream(const StreamRecord& stream) {
     Draft& draft = At(stream.identity.worker, stream.identity.kind == StreamKind::kFramework);
     WorkerCertificate& worker = draft.certificate;
@@ -114,11 +114,10 @@ class Drafts {
     worker.gaps = AddSaturating(worker.gaps, stream.gaps_count);
     // The maximum rather than the sum, because gaps of a worker's streams usually coincide.
     worker.gaps_sum_ns = std::max(worker.gaps_sum_ns, stream.gaps_sum_ns);
+    for (const Suspension& suspension : stream.suspensions) {
+      if (suspension.length_ns() > 0) worker.suspensions.push_back(suspension);
+    }
     for (const Loss& gap : stream.gaps) {
-      if (IsGivenWay(gap)) {
-        if (gap.last_timestamp_ns > gap.first_timestamp_ns) worker.gave_way.push_back(gap);
-        continue;
-      }
       if (gap.last_timestamp_ns > gap.first_timestamp_ns) {
         worker.longest_gaps.push_back({stream.identity, gap});
       }
@@ -175,8 +174,8 @@ class Drafts {
     gids.erase(std::unique(gids.begin(), gids.end()), gids.end());
     // Everything before that time has expired anyway, so that it does not matter who had the
     // worker.
-    std::erase_if(worker.gave_way, [&worker](const Loss& gap) {
-      return gap.last_timestamp_ns <= worker.account.expired_last_ns;
+    std::erase_if(worker.suspensions, [&worker](const Suspension& suspension) {
+      return suspension.end_ns <= worker.account.expired_last_ns;
     });
     auto& gaps = worker.longest_gaps;
     std::stable_sort(gaps.begin(), gaps.end(),

@@ -155,7 +155,7 @@ void CheckMapOf(const ClockModel& model) {
         const auto bound = map.ErrorBoundNs(x);
         const Wide off = Wide{map.ToReference(x)} - Wide{estimate.y_ns};
         CheckPromise(!bound || std::max(off, -off) + Wide{estimate.bound_ns} <= Wide{*bound} + 4,
-                     "a map is no surer than its model");
+                     "a map's bound is at least its model's");
       }
     }
   }
@@ -165,7 +165,7 @@ void CheckStorable(const CaptureClocks& clocks) {
   const auto rows = EncodeClockRows(clocks);
   const auto again = DecodeClockRows(rows);
   if (!again.ok()) fprintf(stderr, "%s\n", std::string(again.status().message()).c_str());
-  CheckPromise(again.ok() && EncodeClockRows(*again) == rows, "what is fitted can be stored");
+  CheckPromise(again.ok() && EncodeClockRows(*again) == rows, "a fitted model can be stored");
 }
 
 // --- Both ---
@@ -195,7 +195,7 @@ void FuzzHost(FuzzInput& input) {
   ClockEvidence other_way = evidence;
   std::ranges::reverse(other_way.exchanges);
   CheckPromise(FitHostClock(other_way, {}, utc) == FitHostClock(evidence, {}, utc),
-               "the order in which exchanges came does not matter");
+               "the order of exchanges does not matter");
 }
 
 void FuzzDevice(FuzzInput& input) {

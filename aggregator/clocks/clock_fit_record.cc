@@ -176,7 +176,8 @@ std::string EncodeClockFitRecord(const ClockFitRecord& record) {
 absl::StatusOr<ClockFitRecord> DecodeClockFitRecord(std::string_view bytes) {
   StoredBytesReader in(bytes);
   if (const uint64_t version = in.Uint(); version != kVersion) {
-    return InvalidArgument("clock fit: version {} where {} is known", version, kVersion);
+    return InvalidArgument("clock fit: unknown version {}, this program reads {}", version,
+                           kVersion);
   }
   ClockFitRecord record;
   record.is_final = in.Bool();
@@ -197,11 +198,12 @@ absl::StatusOr<ClockFitRecord> DecodeClockFitRecord(std::string_view bytes) {
     mark.last_raw_ns = in.Uint();
     // Find needs the order, and equal records need it to be equal.
     if (!record.evidence.empty() && record.evidence.back().host >= mark.host) {
-      return InvalidArgument("clock fit: its machines are not in order");
+      return InvalidArgument("clock fit: its machines are out of order");
     }
     record.evidence.push_back(std::move(mark));
   }
-  if (!in.Finished()) return InvalidArgument("clock fit: its {} bytes do not fit", bytes.size());
+  if (!in.Finished())
+    return InvalidArgument("clock fit: malformed record of {} bytes", bytes.size());
   return record;
 }
 

@@ -170,7 +170,7 @@ absl::StatusOr<std::optional<CaptureClocks>> ClockModelCache::Held(
     const CaptureRecord& record, const Stored& stored, const ClockFitRecord& now) const {
   auto clocks = DecodeClockRows(stored.models.rows);
   if (!clocks.ok()) {
-    SPDLOG_WARN("capture {}: version {} of its clocks: {}; fitting them again",
+    SPDLOG_WARN("capture {}: cannot use version {} of its clock models: {}; fitting them again",
                 record.id.ToString(), stored.models.version,
                 std::string(clocks.status().message()));
     return std::nullopt;
@@ -227,9 +227,8 @@ void ClockModelCache::StoreAs(const CaptureId& id, const ClockFitRecord& fit,
 // Counts and logs; `clocks` keep version 0.
 void ClockModelCache::LogNotStored(const CaptureId& id, const absl::Status& status) const {
   metrics_.versions_not_stored.Increment();
-  SPDLOG_WARN(
-      "capture {}: the models of its clocks are not stored, and will be fitted again next time: {}",
-      id.ToString(), std::string(status.message()));
+  SPDLOG_WARN("capture {}: its clock models are not stored and will be fitted again next time: {}",
+              id.ToString(), std::string(status.message()));
 }
 
 // Uses the span of the capture and the margin on either side.
@@ -318,7 +317,8 @@ absl::StatusOr<CaptureClocks> ClockModelCache::Fit(
   ASSIGN_OR_RETURN(const ReferenceUtc reference_utc, ReadReferenceUtc(store_.clocks(), fit.window));
   // Sorted by host, as CaptureClocks requires.
   for (ClockWatermark& mark : fit.evidence) {
-    if (is_closed_) return absl::Status(absl::StatusCode::kCancelled, "the aggregator is ending");
+    if (is_closed_)
+      return absl::Status(absl::StatusCode::kCancelled, "the aggregator is shutting down");
     const HostBoot& host = mark.host;
     if (IsReferenceKeeper(host)) continue;
     ASSIGN_OR_RETURN(const ClockEvidence evidence, store_.clocks().Read(host, fit.window));
@@ -338,14 +338,15 @@ absl::StatusOr<CaptureClocks> ClockModelCache::Fit(
 
 ClockModelCacheMetrics::ClockModelCacheMetrics(prometheus::Registry& registry)
     : fits(MakeCounter(registry, "neurontrace_aggregator_clock_fits_total",
-                       "Times that the clocks of a capture were fitted")),
+                       "Fits of a capture's clocks")),
       fit_seconds(MakeCounter(registry, "neurontrace_aggregator_clock_fit_seconds_total",
-                              "How long that took")),
+                              "Duration of a fit of a capture's clocks")),
       versions_stored(MakeCounter(registry, "neurontrace_aggregator_clock_versions_stored_total",
                                   "Versions of captures' clock models stored")),
-      versions_not_stored(
-          MakeCounter(registry, "neurontrace_aggregator_clock_versions_not_stored_total",
-                      "Versions that the store refused, or whose predecessor it could not read")) {}
+      versions_not_stored(MakeCounter(registry,
+                                      "neurontrace_aggregator_clock_versions_not_stored_total",
+                                      "Versions of captures' clock models that the store refused, "
+                                      "or whose predecessor it could not read")) {}
 
 // Asks only about captures that are not known to be final. The set is rebuilt, so it cannot grow
 // with deleted captures.

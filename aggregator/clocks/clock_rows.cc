@@ -65,9 +65,10 @@ absl::StatusOr<OrderCheck> ReadOrderCheck(StoredBytesReader& in) {
     violation.entered_by = in.String();
     violation.left_by = in.String();
   }
-  if (!in.Finished()) return InvalidArgument("it does not fit");
+  if (!in.Finished()) return InvalidArgument("the row is malformed");
   if (check.violations.size() > limits::kOrderViolationsShownMax) {
-    return InvalidArgument("{} violations are more than are kept", check.violations.size());
+    return InvalidArgument("{} violations exceed the limit of {}", check.violations.size(),
+                           limits::kOrderViolationsShownMax);
   }
   return check;
 }
@@ -244,7 +245,7 @@ absl::Status ReadDeviceMap(StoredBytesReader& in, DeviceMap& map) {
     ASSIGN_OR_RETURN(part.map, ClockMap::FromPieces(ReadPieces(in)));
     const bool follows = map.parts.size() < 2 ||
                          part.first_sequence >= map.parts[map.parts.size() - 2].first_sequence;
-    if (!follows) return InvalidArgument("parts of a device's map are not in order");
+    if (!follows) return InvalidArgument("parts of a device's map are out of order");
   }
   return absl::OkStatus();
 }
@@ -304,16 +305,16 @@ absl::Status Check(const std::vector<ClockFinding>& findings) {
 absl::Status Check(const ClockModel& model) {
   const ClockKnot* before = nullptr;
   for (const ClockSegment& segment : model.segments) {
-    if (segment.knots.empty()) return InvalidArgument("a segment has no knot");
+    if (segment.knots.empty()) return InvalidArgument("a segment has no knots");
     for (const ClockKnot& knot : segment.knots) {
       const bool is_first = &knot == &segment.knots.front();
       if (knot.likely_bound_ns > knot.bound_ns) {
-        return InvalidArgument("a likely bound is larger than the bound");
+        return InvalidArgument("a likely bound exceeds its bound");
       }
       // Two segments may meet at one time; two knots of one segment may not.
       if (before != nullptr &&
           (knot.x_ns < before->x_ns || (!is_first && knot.x_ns == before->x_ns))) {
-        return InvalidArgument("knots are not in order");
+        return InvalidArgument("knots are out of order");
       }
       if (before != nullptr && !is_first) {
         const uint64_t apart_ns = knot.x_ns - before->x_ns;
@@ -342,16 +343,16 @@ absl::Status TakeInstance(StoredBytesReader& in, CaptureClocks& clocks) {
   clock.likely_bound_ns = in.Uint();
   clock.exchanges = in.Uint();
   clock.sources = in.Strings();
-  if (!in.Finished()) return InvalidArgument("it does not fit");
+  if (!in.Finished()) return InvalidArgument("the row is malformed");
   if (!map.ok()) return map.status();
   RETURN_IF_ERROR(Check(clock.model));
   // Rows come by kind, as EncodeClockRows writes them.
   if (!clocks.devices.empty() || !clocks.order.empty()) {
-    return InvalidArgument("an instance comes after a device");
+    return InvalidArgument("an instance follows a device or an order check");
   }
   const auto key = [](const InstanceClock& of) { return std::tie(of.instance_id, of.boot_id); };
   if (!clocks.instances.empty() && key(clocks.instances.back()) >= key(clock)) {
-    return InvalidArgument("instances are not in order");
+    return InvalidArgument("instances are out of order");
   }
   clock.realtime = *std::move(map);
   WorkerIdentity machine;
@@ -363,7 +364,7 @@ absl::Status TakeInstance(StoredBytesReader& in, CaptureClocks& clocks) {
 }
 
 absl::Status TakeDevice(StoredBytesReader& in, CaptureClocks& clocks) {
-  if (!clocks.order.empty()) return InvalidArgument("a device comes after a check of order");
+  if (!clocks.order.empty()) return InvalidArgument("a device follows an order check");
   DeviceClock clock;
   clock.worker = ReadWorkerIdentity(in);
   clock.core.nc_idx = in.Uint32();
@@ -374,14 +375,14 @@ absl::Status TakeDevice(StoredBytesReader& in, CaptureClocks& clocks) {
   clock.executions = in.Uint();
   clock.sync_points = in.Uint();
   clock.findings = ReadFindings(in);
-  if (!in.Finished()) return InvalidArgument("it does not fit");
+  if (!in.Finished()) return InvalidArgument("the row is malformed");
   RETURN_IF_ERROR(Check(clock.findings));
   // Physical cores of one logical core keep the order in which events named them.
   const auto key = [](const DeviceClock& of) { return std::tie(of.worker, of.core.nc_idx); };
   if (!clocks.devices.empty() &&
       (key(clocks.devices.back()) > key(clock) ||
        (key(clocks.devices.back()) == key(clock) && clocks.devices.back().core == clock.core))) {
-    return InvalidArgument("devices are not in order");
+    return InvalidArgument("devices are out of order");
   }
   clocks.maps.SetDevice(clock.worker, clock.core, clock.map);
   clocks.devices.push_back(std::move(clock));
@@ -398,7 +399,7 @@ absl::Status TakeOrder(StoredBytesReader& in, CaptureClocks& clocks) {
 absl::Status TakeRow(std::string_view row, CaptureClocks& clocks) {
   StoredBytesReader in(row);
   if (const uint64_t version = in.Uint(); version != kRowVersion) {
-    return InvalidArgument("version {} where {} is known", version, kRowVersion);
+    return InvalidArgument("unknown version {}, this program reads {}", version, kRowVersion);
   }
   switch (in.EnumUpTo(RowKind::kOrder)) {
     case RowKind::kInstance:
@@ -408,7 +409,7 @@ absl::Status TakeRow(std::string_view row, CaptureClocks& clocks) {
     case RowKind::kOrder:
       return TakeOrder(in, clocks);
   }
-  return InvalidArgument("it is of no kind");
+  return InvalidArgument("the kind is unknown");
 }
 
 }  // namespace

@@ -19,19 +19,18 @@ void ReadRows(const std::vector<std::string>& rows) {
   if (!clocks.ok()) return;
   CheckPromise(
       clocks->instances.size() + clocks->devices.size() + clocks->order.size() == rows.size(),
-      "a row is of one clock, or check");
+      "a row has one clock or one check");
   for (const InstanceClock& clock : clocks->instances) ReadEverywhere(clock);
   const auto written = EncodeClockRows(*clocks);
   const auto again = DecodeClockRows(written);
-  CheckPromise(again.ok() && EncodeClockRows(*again) == written,
-               "clocks make the same clocks again");
+  CheckPromise(again.ok() && EncodeClockRows(*again) == written, "clocks survive a round trip");
 }
 
 void ReadRecord(const std::string& bytes) {
   const auto record = DecodeClockFitRecord(bytes);
   if (!record.ok()) return;
   const auto again = DecodeClockFitRecord(EncodeClockFitRecord(*record));
-  CheckPromise(again.ok() && *again == *record, "a record makes the same record again");
+  CheckPromise(again.ok() && *again == *record, "a record survives a round trip");
 }
 
 }  // namespace

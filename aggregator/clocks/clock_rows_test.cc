@@ -138,17 +138,17 @@ TEST(ClockRows, RefuseWhatMakesNoSense) {
                 auto& knots = c.instances[0].model.segments[0].knots;
                 std::swap(knots[0], knots[1]);
               }),
-              HasSubstr("knots are not in order"));
+              HasSubstr("knots are out of order"));
   EXPECT_THAT(refusal([](Clocks& c) {
                 c.instances[0].model.segments[0].knots[0].likely_bound_ns = UINT64_MAX;
               }),
-              HasSubstr("a likely bound is larger than the bound"));
+              HasSubstr("a likely bound exceeds its bound"));
   EXPECT_THAT(refusal([](Clocks& c) { c.instances[0].model.segments[0].knots[0].y_ns = 0; }),
               HasSubstr("too steep"));
   EXPECT_THAT(refusal([](Clocks& c) { std::swap(c.instances[0], c.instances[1]); }),
-              HasSubstr("instances are not in order"));
+              HasSubstr("instances are out of order"));
   EXPECT_THAT(refusal([](Clocks& c) { c.devices.insert(c.devices.begin(), c.devices[1]); }),
-              HasSubstr("devices are not in order"));
+              HasSubstr("devices are out of order"));
   EXPECT_THAT(refusal([](Clocks& c) { c.devices[0].findings[0].x_end_ns = 0; }),
               HasSubstr("ends before it begins"));
 }

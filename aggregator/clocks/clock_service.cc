@@ -75,18 +75,16 @@ ReferenceHostClockCollector::~ReferenceHostClockCollector() {
 
 // A failure is not fatal: without own evidence only the relation to UTC is missing.
 void ReferenceHostClockCollector::Start() {
+  ClockCollector::Listener& listener = *this;  // a private base, which make_unique cannot reach
   collector_ = std::make_unique<ClockCollector>(
-      ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{},
-      ClockCollector::Hooks{.on_batch = [this](ClockEvidence batch) { Store(std::move(batch)); },
-                            .on_break = nullptr,
-                            .on_beat = nullptr});
+      ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{}, listener);
   if (const absl::Status status = collector_->Start(); !status.ok()) {
-    SPDLOG_WARN("the reference's own clocks are not measured: {}", status.ToString());
+    SPDLOG_WARN("cannot measure the reference's own clocks: {}", status.ToString());
   }
 }
 
 // Never waits: a full queue drops the batch, counts it and logs it once.
-void ReferenceHostClockCollector::Store(ClockEvidence batch) {
+void ReferenceHostClockCollector::OnBatch(ClockEvidence batch) {
   if (*waiting_ >= kBatchesWaitingMax) {
     deps_.metrics.own_batches_dropped.Increment();
     if (!std::exchange(has_dropped_, true)) {
@@ -132,7 +130,7 @@ absl::StatusOr<std::unique_ptr<ClockService>> ClockService::Start(const Options&
 
 ClockService::ClockService(const Options& options, const Deps& deps, const ReferenceEpoch& epoch)
     : retention_ns_(options.evidence_hours * kHourNs),
-      admit_(deps.admit),
+      admission_(deps.admission),
       store_(deps.store),
       clock_(deps.clock),
       timescale_(host_clocks_, epoch.number, epoch.offset_ns),
@@ -160,7 +158,7 @@ ClockService::~ClockService() {
 // An error is logged; the next try is in ten minutes.
 void ClockService::PruneAndAgain() {
   if (const absl::Status status = Prune(); !status.ok()) {
-    SPDLOG_WARN("old clock evidence: {}", std::string(status.message()));
+    SPDLOG_WARN("cannot remove old clock evidence: {}", std::string(status.message()));
   }
   background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
 }
@@ -168,7 +166,7 @@ void ClockService::PruneAndAgain() {
 void ClockService::FinalizeAndAgain() {
   const absl::Status status = finalizer_.Run();
   if (!status.ok() && !absl::IsCancelled(status)) {
-    SPDLOG_WARN("final models of captures' clocks: {}", std::string(status.message()));
+    SPDLOG_WARN("cannot store final models of captures' clocks: {}", std::string(status.message()));
   }
   background_.PostDelayedTask([this] { FinalizeAndAgain(); }, kFinalizeIntervalNs);
 }
@@ -189,7 +187,7 @@ absl::Status ClockService::Listen(const Options& options) {
     }
   }
   gateway_ = std::make_unique<ClockGateway>(
-      ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_, admit_});
+      ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_, admission_});
   // Pruning waits for one interval; finalizing starts at once.
   background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
   background_.PostTask([this] { FinalizeAndAgain(); });

@@ -28,6 +28,7 @@
 #include "lib/base/file_system.h"
 #include "lib/base/random.h"
 #include "lib/clock/host_clocks.h"
+#include "lib/wire/call_admission.h"
 
 namespace neurontrace {
 
@@ -36,7 +37,7 @@ namespace neurontrace {
 // It relates the reference to UTC; nothing else depends on it. Has a thread of its own, because
 // nothing on it may wait.
 // thread: own clocks: collects evidence about the clocks of the aggregator's host
-class ReferenceHostClockCollector {
+class ReferenceHostClockCollector final : private ClockCollector::Listener {
  public:
   // Batches passed to the writer and not durable yet. Beyond this a new one is dropped and counted.
   static constexpr int kBatchesWaitingMax = 16;
@@ -51,16 +52,16 @@ class ReferenceHostClockCollector {
   // Starts at once. `raw_origin` identifies what the timescale's raw clock counts from.
   ReferenceHostClockCollector(const Deps& deps, std::string raw_origin);
   // Stops at once; what was collected in the last moments is lost.
-  ~ReferenceHostClockCollector();
+  ~ReferenceHostClockCollector() override;
   ReferenceHostClockCollector(const ReferenceHostClockCollector&) = delete;
   ReferenceHostClockCollector& operator=(const ReferenceHostClockCollector&) = delete;
 
  private:
   // Starts the collector. Called on loop_'s sequence.
   void Start();
-  // Adds an exchange that relates raw to the reference, and submits the batch. Called on loop_'s
-  // sequence; does not wait for the disk.
-  void Store(ClockEvidence batch);
+  // Implements ClockCollector::Listener: adds an exchange that relates raw to the reference, and
+  // submits the batch. Called on loop_'s sequence; does not wait for the disk.
+  void OnBatch(ClockEvidence batch) override;
 
   const Deps deps_;
   const std::string raw_origin_;
@@ -95,13 +96,14 @@ class ClockService final : public SessionClocks {
     uint32_t evidence_hours = 24;  // how long to keep evidence that no capture needs
     OrderClasses order_checks;
   };
-  // All of them must outlive this. `random` makes probe keys; `admit` limits agents' calls.
+  // All of them must outlive this. `random` makes probe keys; `admission` limits agents' calls,
+  // and null admits them all.
   struct Deps {
     Store& store;
     prometheus::Registry& registry;
     Random& random;
     const Clock& clock;
-    AdmitCall admit;
+    CallAdmission* admission = nullptr;
   };
 
   // Answers probes from here on. Fails with the errors of the store, and of a UDP port that was
@@ -155,7 +157,7 @@ class ClockService final : public SessionClocks {
   void FinalizeAndAgain();
 
   const uint64_t retention_ns_;
-  const AdmitCall admit_;
+  CallAdmission* const admission_;
   Store& store_;
   const Clock& clock_;
   // Read by the timescale and the responder.

@@ -112,7 +112,7 @@ TEST_F(ClockServiceTest, StoresEvidenceThatOutlivesARestart) {
   const uint64_t reference_ns = service_->timescale().FromRaw(0);
   Stop();
   Start();
-  EXPECT_EQ(service_->timescale().epoch(), epoch) << "the machine has not been started again";
+  EXPECT_EQ(service_->timescale().epoch(), epoch) << "the machine was not rebooted";
   EXPECT_EQ(service_->timescale().FromRaw(0), reference_ns);
   const auto evidence = store_->clocks().Read(kHost, {});
   ASSERT_TRUE(evidence.ok()) << evidence.status();
@@ -149,7 +149,7 @@ TEST_F(ClockServiceTest, StoresNoMoreOfAnInstanceThanAllowed) {
       for (Talk& talk : talks) ASSERT_TRUE(talk.call->Write(Batch(number, observations)));
       for (Talk& talk : talks) {
         ASSERT_TRUE(talk.call->Read(&order));
-        EXPECT_EQ(order.receipt().number(), number) << "it lets go of it in any case";
+        EXPECT_EQ(order.receipt().number(), number) << "every batch is acknowledged";
       }
     }
     for (Talk& talk : talks) {

@@ -29,11 +29,12 @@ ClockSteps::ClockSteps(Store& store, SteadyClock& clock, std::string boot,
     : store_(store),
       clock_(clock),
       boot_(std::move(boot)),
-      step_seconds_(MakeGauge(registry, "neurontrace_aggregator_clock_step_seconds",
-                              "How far the machine's clock was set forward (or back: negative) "
-                              "from the time that the aggregator continues; 0: it follows it")),
+      step_seconds_(
+          MakeGauge(registry, "neurontrace_aggregator_clock_step_seconds",
+                    "Seconds that the machine's clock was set forward (negative: back) from the "
+                    "time that the aggregator keeps; 0: the aggregator follows it")),
       steps_(MakeCounter(registry, "neurontrace_aggregator_clock_steps_total",
-                         "How often the machine's clock was set by a second or more")) {}
+                         "Times that the machine's clock was set by a second or more")) {}
 
 // There are three cases: no step, a step while a capture is recorded, and a step without one.
 std::string ClockSteps::Begin(bool is_recording) {
@@ -41,7 +42,7 @@ std::string ClockSteps::Begin(bool is_recording) {
   if (stored.ok()) {
     record_ = *stored;
   } else {
-    SPDLOG_WARN("whether the clock was set is not known: {}",
+    SPDLOG_WARN("cannot determine whether the clock was set: {}",
                 std::string(stored.status().message()));
   }
   // An offset to CLOCK_BOOTTIME means nothing after another boot.
@@ -53,9 +54,8 @@ std::string ClockSteps::Begin(bool is_recording) {
     // A small difference is dropped unless a capture's timestamps began with it.
     if (!is_recording) clock_.SetOffset(std::nullopt);
   } else if (is_recording) {
-    news = fmt::format(
-        "the machine's clock was set {}: captures that are recorded continue in the time before",
-        StepText(step_ns));
+    news = fmt::format("the machine's clock was set {}: running captures keep the previous time",
+                       StepText(step_ns));
   } else {
     // Nothing is recorded: adopts the new time. Only a step forward has to delay expiry; after a
     // step back timestamps expire later by themselves.
@@ -64,7 +64,8 @@ std::string ClockSteps::Begin(bool is_recording) {
     }
     clock_.SetOffset(std::nullopt);
     news = fmt::format(
-        "the machine's clock was set {}: the aggregator takes it over; captures from before {}",
+        "the machine's clock was set {}: the aggregator adopts the new time; captures from before "
+        "{}",
         StepText(step_ns),
         step_ns > 0 ? "expire that much later by the new time" : "are kept longer by that much");
   }
@@ -88,17 +89,17 @@ std::optional<std::string> ClockSteps::Check() {
   if (!is_over && clock_.steps() == reported_steps_) return std::nullopt;
   reported_steps_ = clock_.steps();
   reported_step_ns_ = step_ns;
-  if (is_over) return "the machine's clock is again at the time that the aggregator continued";
+  if (is_over) return "the machine's clock is back at the time that the aggregator keeps";
   if (std::abs(step_ns) < SteadyClock::kStepNs) {
     return fmt::format(
-        "the machine's clock was set {}: the aggregator goes after it by {} us a second, so that "
-        "durations stay right; its stamps are off by as much until then",
+        "the machine's clock was set {}: the aggregator approaches the new time by {} us per "
+        "second so that durations stay right; its timestamps differ until it has caught up",
         StepText(step_ns), SteadyClock::kSlewPpm);
   }
   return fmt::format(
-      "the machine's clock was set {}: the aggregator continues the time before, so that durations "
-      "and retention stay right, until the clock is set back or it is restarted while no capture "
-      "is recorded",
+      "the machine's clock was set {}: the aggregator keeps the previous time, so that durations "
+      "and retention stay right, until the clock is set back or the aggregator is restarted while "
+      "no capture is running",
       StepText(step_ns));
 }
 
@@ -108,7 +109,7 @@ void ClockSteps::Save() {
   record_.offset_ns = clock_.OffsetNs();
   const absl::Status status = store_.WriteClock(record_);
   if (!status.ok() && was_saved_) {
-    SPDLOG_WARN("the offset of the clock is not stored: {}", std::string(status.message()));
+    SPDLOG_WARN("cannot store the offset of the clock: {}", std::string(status.message()));
   }
   was_saved_ = status.ok();
 }

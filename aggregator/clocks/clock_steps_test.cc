@@ -56,7 +56,7 @@ TEST_F(ClockStepsTest, SaysOnceThatTheClockWasSetAndThatItIsRightAgain) {
   system_.AdvanceNs(1'000'000'000);
   EXPECT_EQ(steps_->Check(), std::nullopt);
   system_.StepRealtimeNs(2 * kStepHourNs);
-  EXPECT_THAT(steps_->Check().value_or(""), HasSubstr("is again at the time"));
+  EXPECT_THAT(steps_->Check().value_or(""), HasSubstr("is back at the time"));
   EXPECT_EQ(Gauge(), 0.0);
 }
 
@@ -64,7 +64,7 @@ TEST_F(ClockStepsTest, SaysOfASmallStepThatItIsFollowedSlowly) {
   Start(false);
   system_.StepRealtimeNs(-30'000'000'000);
   EXPECT_THAT(steps_->Check().value_or(""),
-              HasSubstr("was set back by 30.0 s: the aggregator goes"));
+              HasSubstr("was set back by 30.0 s: the aggregator approaches"));
   for (int s = 0; s < 20'000; ++s) {
     system_.AdvanceNs(1'000'000'000);
     EXPECT_EQ(steps_->Check(), std::nullopt);
@@ -83,7 +83,7 @@ TEST_F(ClockStepsTest, ALaterProcessContinuesTheTimeOfCapturesThatAreRecorded) {
   const uint64_t before_ns = clock_->RealtimeNs();
   system_.StepRealtimeNs(10 * kStepDayNs);
   Start(true);
-  EXPECT_THAT(news_, HasSubstr("continue in the time before"));
+  EXPECT_THAT(news_, HasSubstr("keep the previous time"));
   EXPECT_EQ(clock_->RealtimeNs(), before_ns);
   EXPECT_EQ(steps_->ForwardSince(before_ns), 0u);
 }

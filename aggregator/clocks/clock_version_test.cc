@@ -267,7 +267,7 @@ TEST_F(ClockVersionTest, AStoreThatTakesNoWritesCostsTheVersionAndNothingElse) {
   EXPECT_EQ(metrics_.versions_not_stored.Value(), 1);
   EXPECT_EQ(Rows(0, false), rows);
   disk->SetUnlimited();
-  EXPECT_EQ(Rows(1, false), rows) << "whatever RocksDB was about to do by itself";
+  EXPECT_EQ(Rows(1, false), rows) << "independent of RocksDB's background work";
   EXPECT_EQ(metrics_.versions_not_stored.Value(), 2);
   book_.reset();
   store_.reset();
@@ -302,7 +302,7 @@ TEST_F(ClockVersionTest, TheFinalizerStoresWhatNobodyAsksFor) {
   End();
   clock_.AdvanceNs(ClockModelCache::kMarginNs);
   ASSERT_TRUE(finalizer.Run().ok());
-  EXPECT_THAT(Versions(), IsEmpty()) << "it is not time yet";
+  EXPECT_THAT(Versions(), IsEmpty()) << "the models are not due yet";
   clock_.AdvanceNs(ClockModelCache::kArrivalNs);
   ASSERT_TRUE(finalizer.Run().ok());
   EXPECT_THAT(Versions(), ElementsAre(1u));

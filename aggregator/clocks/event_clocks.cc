@@ -130,7 +130,7 @@ DeviceClock FitCore(const LogicalCore& core, const DeviceCoreEvidence& found, bo
   clock.sync_points = found.evidence.sync_points.size();
   if (has_restarted) {
     clock.findings.push_back({.kind = ClockFindingKind::kInconsistent,
-                              .words = "the ring of its core restarted during the capture: its "
+                              .words = "its core's ring restarted during the capture, so its "
                                        "events keep the runtime's own times"});
     return clock;
   }
@@ -147,11 +147,10 @@ DeviceClock FitCore(const LogicalCore& core, const DeviceCoreEvidence& found, bo
 
 // Returns the finding for chunks that could not be read.
 ClockFinding UnreadChunks(uint64_t chunks) {
-  return {
-      .kind = ClockFindingKind::kInconsistent,
-      .words = fmt::format("{} chunks of its core are damaged: what they report about its clock is "
-                           "not known",
-                           chunks)};
+  return {.kind = ClockFindingKind::kInconsistent,
+          .words = fmt::format(
+              "{} chunks of its core are damaged, so their evidence about its clock is missing",
+              chunks)};
 }
 
 }  // namespace

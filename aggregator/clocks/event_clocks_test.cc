@@ -100,7 +100,7 @@ TEST_F(EventClocksTest, ACounterThatDriftsIsWithinItsBoundWhereTheRuntimesStamps
   EXPECT_EQ(outcome.beyond_bound, 0u);
   EXPECT_LE(outcome.bound_ns, clocks.devices[0].bound_ns + 10);
   EXPECT_LE(outcome.bound_ns, 12'000u);
-  EXPECT_LE(clocks.devices[0].bound_ns, 12'000u) << "the extrapolation's are no one's";
+  EXPECT_LE(clocks.devices[0].bound_ns, 12'000u) << "extrapolated bounds do not count";
   EXPECT_LE(clocks.devices[0].likely_bound_ns, clocks.devices[0].bound_ns);
   EXPECT_GE(outcome.runtime_worst_ns, 10 * outcome.worst_ns);
 }
@@ -113,7 +113,7 @@ TEST_F(EventClocksTest, ADamagedChunkIsTold) {
   ASSERT_TRUE(store_->chunks().PutBatch({&damaged, 1}).ok());
   const CaptureClocks clocks = Clocks();
   ASSERT_EQ(clocks.devices.size(), 1u);
-  EXPECT_EQ(clocks.devices[0].executions, 50u) << "what can be read is used";
+  EXPECT_EQ(clocks.devices[0].executions, 50u) << "readable chunks are used";
   ASSERT_THAT(clocks.devices[0].findings, SizeIs(1));
   EXPECT_THAT(clocks.devices[0].findings[0].words, HasSubstr("1 chunks of its core are damaged"));
 }

@@ -38,8 +38,8 @@ std::string WordsOf(const OrderCheck& check, const std::string& reason) {
   if (!check.is_conclusive) {
     return fmt::format(
         "{} of {} {} contradict the clocks by more than their bounds explain, by up to {:.3f} us: "
-        "either executions are not numbered alike on all cores of the job, or these do not all "
-        "wait for each other; nothing is concluded about clocks",
+        "either the cores of the job number executions differently, or not all of them wait for "
+        "each other; the clocks cannot be judged",
         check.beyond_bounds, check.instances, check.event_type, Microseconds(check.worst_ns));
   }
   std::string words = fmt::format(
@@ -248,17 +248,17 @@ OrderCheck OrderChecker::Check(const Key& key, Group& group) const {
   check.left_out = group.left_out;
   std::string reason;
   if (check.world_size == 0) {
-    reason = "it is not known which cores are ranks of one job";
+    reason = "it is unknown which cores are ranks of one job";
   } else if (group.is_ambiguous) {
-    reason = fmt::format("several cores are the same rank of {} and none tells its job",
+    reason = fmt::format("several cores have the same rank of {} and none reports its job",
                          check.world_size);
     if (!check.job.empty()) {
-      reason = fmt::format("several cores of job {} are the same rank", check.job);
+      reason = fmt::format("several cores of job {} have the same rank", check.job);
     }
   } else {
     Compare(group, check);
     if (check.instances == 0) {
-      reason = "none has a known time and the same number on several instances";
+      reason = "no collective has a known time and the same number on several instances";
     }
   }
   // Nothing was compared, so every event is left out.

@@ -137,7 +137,7 @@ TEST_F(OrderCheckerTest, AClockThatIsOffWithinItsBoundIsSaidToBeExplained) {
   ASSERT_THAT(checks, SizeIs(2));
   for (const OrderCheck& check : checks) {
     EXPECT_TRUE(check.is_conclusive);
-    EXPECT_GT(check.violated, check.instances / 4) << "when the first was the last to enter";
+    EXPECT_GT(check.violated, check.instances / 4) << "the first instance entered last";
     EXPECT_EQ(check.beyond_bounds, 0u);
     EXPECT_GE(check.worst_ns, 70 * kUs);
     EXPECT_LE(check.worst_ns, 100 * kUs);
@@ -179,7 +179,7 @@ TEST_F(OrderCheckerTest, ExecutionsThatAreNumberedOtherwiseConcludeNothing) {
     EXPECT_FALSE(check.is_conclusive);
     EXPECT_GT(check.beyond_bounds, 10u);
     EXPECT_THAT(check.violations, IsEmpty());
-    EXPECT_THAT(check.words, HasSubstr("nothing is concluded about clocks"));
+    EXPECT_THAT(check.words, HasSubstr("the clocks cannot be judged"));
   }
 }
 
@@ -204,7 +204,7 @@ TEST_F(OrderCheckerTest, CoresWithoutARankAreNotCompared) {
   const auto checks = Check();
   ASSERT_THAT(checks, SizeIs(2));
   EXPECT_EQ(checks[0].instances, 0u);
-  EXPECT_THAT(checks[0].words, HasSubstr("it is not known which cores are ranks of one job"));
+  EXPECT_THAT(checks[0].words, HasSubstr("it is unknown which cores are ranks of one job"));
 }
 
 TEST_F(OrderCheckerTest, ClassesAreSwitchedOneByOne) {

@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<Claim>> Claim::Take(Volume& volume, const std::st
   ASSIGN_OR_RETURN(others, claim->ReadClaims(made.ok()));
   if (!others.holder.empty()) return Unavailable("{}", others.holder);
   if (made.ok()) return claim;
-  return Unavailable("{} is being claimed by another export: try again", volume.Where(directory));
+  return Unavailable("{} is being claimed by another export; try again", volume.Where(directory));
 }
 
 Claim::~Claim() {
@@ -60,7 +60,7 @@ absl::Status Claim::Keep() {
   if (AgeNs() < kClaimRenewNs) return absl::OkStatus();
   // Another writer may have taken over and even have finished since, so that its claim is gone
   // again.
-  if (AgeNs() >= kClaimLeaseNs) return Lost("it was not renewed in time");
+  if (AgeNs() >= kClaimLeaseNs) return Lost("the claim was not renewed in time");
   const uint64_t last = number_;
   const uint64_t last_until_ns = made_monotonic_ns_ + kClaimLeaseNs;
   const absl::Status made = Make(last + 1);
@@ -70,7 +70,7 @@ absl::Status Claim::Keep() {
     const bool is_time_for_another_try = AgeNs() + kVolumeOperationNs < kClaimLeaseNs;
     return is_time_for_another_try ? absl::OkStatus() : made;
   }
-  if (clock_.MonotonicNs() >= last_until_ns) return Lost("it was renewed too late");
+  if (clock_.MonotonicNs() >= last_until_ns) return Lost("the claim was renewed too late");
   // If this fails, the old claim's lease ends by itself.
   volume_.Remove(NameOf(last)).IgnoreError();
   ASSIGN_OR_RETURN(const Others others, ReadClaims(false));
@@ -79,7 +79,7 @@ absl::Status Claim::Keep() {
 
 absl::Status Claim::Lost(const std::string& why) const {
   return absl::AbortedError(
-      fmt::format("{} is not ours to write any more: {}", volume_.Where(directory_), why));
+      fmt::format("this export may no longer write {}: {}", volume_.Where(directory_), why));
 }
 
 std::string Claim::NameOf(uint64_t number) const {
@@ -119,10 +119,11 @@ std::string Claim::DescribeHolder(const v1::DeliveryClaim& claim, const std::str
   const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
   // The time of the file is in the future too, so that no clock tells when the lease ends.
   if (left_ns > kClaimLeaseNs + kClaimGraceNs) {
-    return fmt::format("{}, by a file whose time is in the future: if nobody does, remove {}", who,
-                       file);
+    return fmt::format(
+        "{}, and the time of the claim is in the future; if nothing writes there, remove {}", who,
+        file);
   }
-  return fmt::format("{}, which has it for at most {} s more", who,
+  return fmt::format("{}; its claim expires within {} s", who,
                      left_ns == 0 ? 0 : left_ns / 1'000'000'000 + 1);
 }
 
@@ -145,7 +146,7 @@ absl::StatusOr<Claim::Others> Claim::ReadClaims(bool remove_dead) {
     if (parsed.ok()) {
       claim = *parsed;
     } else {
-      claim.set_owner("somebody unknown");
+      claim.set_owner("an unknown writer");
     }
     // A claim that is half written, or of a clock far ahead, is judged by its file's time.
     if (!parsed.ok() || claim.lease_until_realtime_ns() > now_ns + kClaimLeaseNs + kClaimGraceNs) {

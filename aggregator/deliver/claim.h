@@ -42,7 +42,7 @@ class Claim {
   // For this long after its end a lease still counts for others, because clocks differ.
   static constexpr uint64_t kClaimGraceNs = 30'000'000'000;
   static_assert(kClaimRenewNs + kVolumeOperationNs < kClaimLeaseNs,
-                "what was begun just before a renewal ends before the lease");
+                "an operation begun just before a renewal ends before the lease");
 
   // Fails with UNAVAILABLE, naming the holder and the end of its lease, if the directory is
   // claimed, and with the volume's errors. `volume` and `clock` must outlive the claim.

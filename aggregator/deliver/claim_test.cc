@@ -46,7 +46,7 @@ TEST_F(ClaimTest, IsRenewedAndHoldsThroughManyLeases) {
     disk_.realtime_ns = clock_.RealtimeNs();
     ASSERT_TRUE((*first)->Keep().ok());
     ASSERT_FALSE(Take("b").ok());
-    ASSERT_EQ(disk_.files.size(), 1u) << "one file, whoever tried";
+    ASSERT_EQ(disk_.files.size(), 1u) << "failed claims leave no file";
   }
 }
 
@@ -75,7 +75,7 @@ TEST_F(ClaimTest, OfAnEarlierProcessOfTheSameStoreItIsTakenAtOnce) {
   EXPECT_FALSE(Take("b").ok());
   const auto next = Take("b", "store", "2");
   ASSERT_TRUE(next.ok()) << next.status();
-  EXPECT_EQ(disk_.files.size(), 1u) << "that of the dead is removed";
+  EXPECT_EQ(disk_.files.size(), 1u) << "the claim of the dead owner is removed";
 }
 
 TEST_F(ClaimTest, OnePausedForLongLearnsThatItLostIt) {
@@ -97,11 +97,11 @@ TEST_F(ClaimTest, OfOnePausedForLongNothingComesBackAfterTheNextOneHasFinished) 
   ASSERT_TRUE(Take("b").ok());
   ASSERT_TRUE(disk_.files.empty());
   EXPECT_EQ((*paused)->Keep().code(), absl::StatusCode::kAborted);
-  EXPECT_TRUE(disk_.files.empty()) << "and nobody else is in its way";
+  EXPECT_TRUE(disk_.files.empty()) << "no other claim exists";
   const auto third = Take("c");
   ASSERT_TRUE(third.ok());
   paused->reset();
-  EXPECT_EQ(disk_.files.size(), 1u) << "one with the same number, and another's";
+  EXPECT_EQ(disk_.files.size(), 1u) << "a claim of another owner with the same number stays";
 }
 
 TEST_F(ClaimTest, OnePausedWhileItRenewsLearnsThatItLostIt) {
@@ -124,7 +124,7 @@ TEST_F(ClaimTest, AVolumeThatDoesNotAnswerIsNoOtherOwner) {
   disk_.answers = true;
   disk_.realtime_ns = clock_.RealtimeNs();
   clock_.AdvanceNs(Claim::kClaimRenewNs);
-  EXPECT_EQ((*claim)->Keep().code(), absl::StatusCode::kAborted) << "this is one";
+  EXPECT_EQ((*claim)->Keep().code(), absl::StatusCode::kAborted) << "the claim is lost";
 }
 
 TEST_F(ClaimTest, ARenewalThatFailsIsTriedAgainWhileAnOperationStillFitsIn) {

@@ -96,16 +96,17 @@ class Delivery::StepFile : public OutputFile {
 
 // Checks the name and the limits before anything changes on the volume.
 absl::StatusOr<std::unique_ptr<OutputFile>> Delivery::Step::Open(std::string_view name) {
-  if (!IsVolumeName(name)) return InvalidArgument("delivery: '{}' is no name of a file", name);
+  if (!IsVolumeName(name)) return InvalidArgument("delivery: '{}' is not a valid file name", name);
   if (names_.size() >= limits::kExportFilesMax) {
     return ResourceExhausted("delivery: more than {} files", limits::kExportFilesMax);
   }
   if (others_ + names_.size() >= limits::kDeliveredFilesMax) {
     return ResourceExhausted(
-        "delivery: more than {} files of one capture: give another destination",
+        "delivery: more than {} files of one capture; choose another destination",
         limits::kDeliveredFilesMax);
   }
-  if (!names_.emplace(name).second) return InvalidArgument("delivery: two files named {}", name);
+  if (!names_.emplace(name).second)
+    return InvalidArgument("delivery: two files have the name {}", name);
   const std::string path = Below(directory_, name);
   RETURN_IF_ERROR(delivery_.Keep());
   // Saved before the file exists, so that a successor knows where temporary files may be.
@@ -192,7 +193,7 @@ absl::Status Delivery::Save() {
 
 absl::Status Delivery::WriteManifest(std::string_view name) {
   if (const char* const list = OverfullList(manifest_); list != nullptr) {
-    return ResourceExhausted("delivery: {} of more than {} {}: give another destination", name,
+    return ResourceExhausted("delivery: {} has more than {} {}; choose another destination", name,
                              limits::kManifestEntriesMax, list);
   }
   return Write(name, FormatManifest(manifest_));
@@ -201,8 +202,8 @@ absl::Status Delivery::WriteManifest(std::string_view name) {
 // Writes a file about the delivery, next to the capture's own files.
 absl::Status Delivery::Write(std::string_view name, const std::string& text) {
   if (text.size() > spec_.manifest_bytes_max) {
-    return ResourceExhausted("delivery: {} of more than {} bytes: give another destination", name,
-                             spec_.manifest_bytes_max);
+    return ResourceExhausted("delivery: {} has more than {} bytes; choose another destination",
+                             name, spec_.manifest_bytes_max);
   }
   return WriteWhole(volume_, Below(directory_, name), text, [this] { return Keep(); });
 }
@@ -286,7 +287,8 @@ absl::StatusOr<OutputFiles*> Delivery::BeginStep(const std::string& step,
 }
 
 absl::Status Delivery::EndStep(const StepEnd& end) {
-  if (step_->has_open()) return Internal("delivery: a file of {} is open", step_->now().name());
+  if (step_->has_open())
+    return Internal("delivery: a file of {} is still open", step_->now().name());
   // The new entry replaces the old one at once, and what only the old one lists is removed.
   v1::DeliveredStep& now = step_->now();
   now.set_done(true);

@@ -112,7 +112,7 @@ TEST_F(DeliveryTest, AnotherRequestReplacesItsStepAloneAndRemovesWhatItDoesNotMa
         Delivery::Begin(volume, {TestCaptureId(), {.name = "me"}, "test"}, clock_);
     ASSERT_TRUE(delivery.ok());
     ASSERT_TRUE(WriteStep(**delivery, "a", "r2", {{"one", "other"}}).ok());
-    EXPECT_FALSE(Has("manifest.json")) << "while one of its files is another";
+    EXPECT_FALSE(Has("manifest.json")) << "a file of the manifest has changed";
     ASSERT_TRUE((*delivery)->Finish().ok());
   }
   EXPECT_EQ(At("a/one"), "other");
@@ -166,7 +166,7 @@ TEST_F(DeliveryTest, AfterADeathBetweenTwoManifestsTheOldOneGoesBeforeAFileIsWri
           Delivery::Begin(volume, {TestCaptureId(), {.name = "me"}, "test"}, clock_);
       ASSERT_TRUE(delivery.ok());
       ASSERT_TRUE((*delivery)->BeginStep("a", "r3", directory_ + "/a").ok());
-      EXPECT_FALSE(Has("manifest.json")) << "from here on its files change";
+      EXPECT_FALSE(Has("manifest.json")) << "the step is about to change its files";
     }
     ASSERT_TRUE(Deliver(volume).ok());
     CheckManifest();

@@ -26,7 +26,9 @@ absl::StatusOr<std::string> PartsOf(std::string_view path, std::string_view whol
   }
   if (!parts.empty() && !IsVolumeName(parts)) {
     return InvalidArgument(
-        "'{}' is no destination: its parts are names without .. and control characters", whole);
+        "'{}' is not a valid destination: its parts must be names without .. and control "
+        "characters",
+        whole);
   }
   return parts;
 }
@@ -35,13 +37,14 @@ absl::StatusOr<std::string> PartsOf(std::string_view path, std::string_view whol
 // rules, logs and comparisons with roots.
 absl::StatusOr<std::string> Normalize(std::string_view destination) {
   if (!IsDestination(destination)) {
-    return InvalidArgument("'{}' is no destination: write an absolute directory or {}BUCKET/PREFIX",
-                           destination, kS3Scheme);
+    return InvalidArgument(
+        "'{}' is not a destination; write an absolute directory or {}BUCKET/PREFIX", destination,
+        kS3Scheme);
   }
   const bool is_s3 = destination.starts_with(kS3Scheme);
   ASSIGN_OR_RETURN(const std::string parts,
                    PartsOf(destination.substr(is_s3 ? kS3Scheme.size() : 1), destination));
-  if (is_s3 && parts.empty()) return InvalidArgument("'{}' names no bucket", destination);
+  if (is_s3 && parts.empty()) return InvalidArgument("'{}' has no bucket", destination);
   return (is_s3 ? std::string(kS3Scheme) : "/") + parts;
 }
 
@@ -62,7 +65,7 @@ std::string CheckExportRoot(const std::string& path) {
   const auto normal = Normalize(path);
   if (!normal.ok()) return std::string(normal.status().message());
   // The root of the file system would allow an export to overwrite anything.
-  if (*normal == "/") return "/ is no export root: name a directory that is there for exports";
+  if (*normal == "/") return "/ cannot be an export root; choose a directory for exports";
   return "";
 }
 
@@ -96,7 +99,8 @@ absl::StatusOr<ExportRoots::Place> ExportRoots::Find(std::string_view destinatio
         "DIRECTORY",
         normal);
   }
-  return FailedPrecondition("{} is below none of the aggregator's export roots: {}", normal, known);
+  return FailedPrecondition("{} is not below any of the aggregator's export roots: {}", normal,
+                            known);
 }
 
 absl::StatusOr<std::unique_ptr<Volume>> ExportRoots::Open(std::string_view destination,

@@ -159,7 +159,7 @@ class InPlaceFile : public Volume::File {
     unlinkat(directory, place_.base.c_str(), 0);
     UniqueFd fd(openat(directory, place_.base.c_str(),
                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kLocalFileMode));
-    if (!fd.valid()) return LocalError("make", where_);
+    if (!fd.valid()) return LocalError("create", where_);
     new_.emplace(std::move(fd), where_);
     std::string piece(kCompareBytes, '\0');
     for (uint64_t at = 0; at < bytes_;) {
@@ -172,7 +172,7 @@ class InPlaceFile : public Volume::File {
     return absl::OkStatus();
   }
   absl::Status Replaced() const {
-    return Unavailable("{} is being written by another export, too: try again", where_);
+    return Unavailable("{} is also being written by another export; try again", where_);
   }
 
   const LocalPlace place_;
@@ -199,7 +199,7 @@ absl::Status LocalError(std::string_view what, const std::string& where) {
       return ResourceExhausted("{}", text);
     // O_NOFOLLOW met a symbolic link.
     case ELOOP:
-      return FailedPrecondition("cannot {} {}: a symbolic link is in its place", what, where);
+      return FailedPrecondition("cannot {} {}: it is a symbolic link", what, where);
     case EACCES:
     case EPERM:
     case EROFS:
@@ -216,7 +216,7 @@ absl::Status LinkError(std::string_view what, const std::string& where) {
   // What file systems without links or renames answer, such as FAT and some FUSE mounts of buckets.
   if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM) {
     return FailedPrecondition(
-        "cannot {} {}: {}; where the volume cannot do that, give the root with "
+        "cannot {} {}: {}; if the volume does not support this, pass the root as "
         "--export-root-without-rename",
         what, where, std::strerror(errno));
   }
@@ -248,7 +248,7 @@ absl::StatusOr<std::unique_ptr<Volume::File>> MakeRenamedFile(LocalPlace place,
                                                               std::string where) {
   UniqueFd fd(openat(place.directory.get(), temporary.c_str(),
                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kLocalFileMode));
-  if (!fd.valid()) return LocalError("make", where);
+  if (!fd.valid()) return LocalError("create", where);
   return std::make_unique<RenamedFile>(std::move(place), std::move(temporary), std::move(fd),
                                        std::move(where));
 }

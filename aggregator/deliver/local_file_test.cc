@@ -129,7 +129,7 @@ TEST_F(LocalFileTest, OfTheSameBytesTheFileThatIsThereStays) {
     ASSERT_TRUE((*file)->Write("cont").ok());
     EXPECT_EQ(Content("f"), "content");
   }
-  EXPECT_EQ(Content("f"), "content") << "and after it failed";
+  EXPECT_EQ(Content("f"), "content") << "also after the failure";
   ASSERT_TRUE(Put(*second, "f", "content").ok());
   EXPECT_EQ(Content("f"), "content");
   for (const char* other : {"contrary", "content and more", "cont", ""}) {
@@ -149,7 +149,7 @@ TEST_F(LocalFileTest, OfTwoWritersOfANameOneWhoseFileIsGoneFails) {
   ASSERT_TRUE((*theirs)->Write("contrary").ok());
   EXPECT_EQ((*mine)->Sync().code(), absl::StatusCode::kUnavailable);
   mine->reset();
-  EXPECT_EQ(Content("f"), "contrary") << "it is not its own";
+  EXPECT_EQ(Content("f"), "contrary") << "the file belongs to another writer";
   ASSERT_TRUE((*theirs)->Sync().ok());
   EXPECT_TRUE((*theirs)->Commit().ok());
 }

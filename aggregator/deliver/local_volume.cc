@@ -31,12 +31,12 @@ absl::StatusOr<UniqueFd> OpenPart(int directory, const std::string& part, bool m
   if (make && mkdirat(directory, part.c_str(), kDirectoryMode) == 0) {
     RETURN_IF_ERROR(SyncDirectoryOf(directory, where));
   } else if (make && errno != EEXIST) {
-    return LocalError("make", where);
+    return LocalError("create", where);
   }
   UniqueFd fd(openat(directory, part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (fd.valid()) return fd;
   if (errno == ENOTDIR || errno == ELOOP) {
-    return FailedPrecondition("{}: {} is no directory, or a symbolic link", where, part);
+    return FailedPrecondition("{}: {} is a symbolic link or not a directory", where, part);
   }
   return LocalError("open", where);
 }
@@ -58,7 +58,7 @@ absl::StatusOr<UniqueFd> Walk(int top, std::string_view path, bool make, const s
 // name that IsVolumeName refuses, and with NOT_FOUND if a directory is missing.
 absl::StatusOr<LocalPlace> Locate(int top, const std::string& name, bool make,
                                   const std::string& where) {
-  if (!IsVolumeName(name)) return InvalidArgument("'{}' is no name of a file", name);
+  if (!IsVolumeName(name)) return InvalidArgument("'{}' is not a valid file name", name);
   const size_t slash = name.rfind('/');
   const bool is_deep = slash != std::string::npos;
   LocalPlace place;
@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<LocalVolume>> LocalVolume::Open(Options options) 
                               std::strerror(errno));
   }
   if (!options.below.empty() && !IsVolumeName(options.below)) {
-    return InvalidArgument("'{}' is no path below {}", options.below, options.root);
+    return InvalidArgument("'{}' is not a path below {}", options.below, options.root);
   }
   ASSIGN_OR_RETURN(UniqueFd top, Walk(root.get(), options.below, true,
                                       fmt::format("{}/{}", options.root, options.below)));
@@ -119,14 +119,14 @@ absl::Status LocalVolume::CreateOnce(const std::string& name, std::string_view b
   const std::string temporary = options_.renames ? TemporaryName(place.base) : place.base;
   UniqueFd fd(openat(directory, temporary.c_str(),
                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kLocalFileMode));
-  if (!fd.valid()) return LocalError("make", where);
+  if (!fd.valid()) return LocalError("create", where);
   absl::Status status = WriteAllBytes(fd.get(), bytes, where);
   if (status.ok() && fsync(fd.get()) != 0) status = LocalError("sync", where);
   if (status.ok() && options_.renames) {
     // A second link instead of a rename, which would replace another writer's file: linkat fails
     // with EEXIST, and so decides between two claimants atomically, on NFS as well.
     if (linkat(directory, temporary.c_str(), directory, place.base.c_str(), 0) != 0) {
-      status = LinkError("give a second name to", where);
+      status = LinkError("link", where);
     }
   }
   if (options_.renames || !status.ok()) unlinkat(directory, temporary.c_str(), 0);
@@ -141,7 +141,7 @@ absl::StatusOr<std::string> LocalVolume::Read(const std::string& name, size_t by
                            O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat about = {};
   if (!fd.valid() || fstat(fd.get(), &about) != 0) return LocalError("read", where);
-  if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is no file", where);
+  if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is not a regular file", where);
   // One byte more than the file has, to notice its end; it may also grow meanwhile.
   std::string bytes(std::min(bytes_max, static_cast<size_t>(about.st_size)) + 1, '\0');
   size_t have = 0;
@@ -166,16 +166,17 @@ absl::StatusOr<uint64_t> LocalVolume::Size(const std::string& name) {
   ASSIGN_OR_RETURN(const LocalPlace place, Locate(top_.get(), name, false, where));
   struct stat about = {};
   if (fstatat(place.directory.get(), place.base.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) {
-    return LocalError("look at", where);
+    return LocalError("inspect", where);
   }
-  if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is no file", where);
+  if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is not a regular file", where);
   return static_cast<uint64_t>(about.st_size);
 }
 
 absl::StatusOr<std::vector<Volume::Entry>> LocalVolume::List(const std::string& directory,
                                                              size_t entries_max) {
   const std::string where = Where(directory);
-  if (!IsVolumeName(directory)) return InvalidArgument("'{}' is no directory", directory);
+  if (!IsVolumeName(directory))
+    return InvalidArgument("'{}' is not a valid directory name", directory);
   auto fd = Walk(top_.get(), directory, false, where);
   if (absl::IsNotFound(fd.status())) return std::vector<Entry>();
   RETURN_IF_ERROR(fd.status());

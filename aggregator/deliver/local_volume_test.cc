@@ -75,7 +75,7 @@ TEST_P(LocalVolumeTest, WritesReadsListsAndRemoves) {
     EXPECT_EQ(v.List("a/b", 10)->at(0).modified_realtime_ns, FileTimeNs(about.st_mtim.tv_sec, 0));
   }
   EXPECT_TRUE(v.Remove("a/b/c.txt").ok());
-  EXPECT_TRUE(v.Remove("a/b/c.txt").ok()) << "it is not there";
+  EXPECT_TRUE(v.Remove("a/b/c.txt").ok()) << "removing a missing file succeeds";
   EXPECT_TRUE(v.List("a/none", 10).value().empty());
 }
 
@@ -134,7 +134,8 @@ TEST_P(LocalVolumeTest, TemporaryFilesOfADeadProcessAreSwept) {
   std::ofstream(directory_ / "root/d/f.part") << "whole";
   (*volume)->Sweep("d");
   EXPECT_FALSE(fs::exists(directory_ / "root/d/.f.c1.n0.4.part"));
-  EXPECT_TRUE(fs::exists(directory_ / "root/d/.f.c2.n2.4.part")) << "of another, which continues";
+  EXPECT_TRUE(fs::exists(directory_ / "root/d/.f.c2.n2.4.part"))
+      << "the file of another, running export stays";
   EXPECT_TRUE(fs::exists(directory_ / "root/d/f.part")) << "somebody's";
 }
 

@@ -27,7 +27,7 @@ absl::StatusOr<Message> ParseJson(std::string_view text, std::string_view what) 
   Message message;
   const auto status =
       google::protobuf::util::JsonStringToMessage(std::string(text), &message, options);
-  if (!status.ok()) return DataLoss("{}: not readable: {}", what, status.ToString());
+  if (!status.ok()) return DataLoss("{}: cannot parse it: {}", what, status.ToString());
   return message;
 }
 
@@ -81,8 +81,7 @@ bool IsDeliveredName(std::string_view name, std::string_view capture_id) {
 // manifest.
 absl::Status CheckManifest(const v1::DeliveryManifest& manifest) {
   if (manifest.format_version() != kManifestVersion) {
-    return DataLoss("manifest: version {} is none that this program reads",
-                    manifest.format_version());
+    return DataLoss("manifest: this program does not read version {}", manifest.format_version());
   }
   if (const char* const list = OverfullList(manifest); list != nullptr) {
     return DataLoss("manifest: more than {} {}", limits::kManifestEntriesMax, list);
@@ -91,7 +90,7 @@ absl::Status CheckManifest(const v1::DeliveryManifest& manifest) {
   for (const v1::DeliveredStep& step : manifest.steps()) {
     for (const v1::DeliveredFile& file : step.files()) {
       if (!IsDeliveredName(file.name(), manifest.capture_id()) || !IsHexHash(file.sha256())) {
-        return DataLoss("manifest: a file named '{}' with the hash '{}'", file.name(),
+        return DataLoss("manifest: invalid file name '{}' or hash '{}'", file.name(),
                         file.sha256());
       }
       ++files;
@@ -99,13 +98,16 @@ absl::Status CheckManifest(const v1::DeliveryManifest& manifest) {
   }
   for (const v1::UnfinishedFile& file : manifest.unfinished()) {
     if (!IsDeliveredName(file.name(), manifest.capture_id())) {
-      return DataLoss("manifest: a file named '{}'", file.name());
+      return DataLoss("manifest: invalid file name '{}'", file.name());
     }
   }
   for (const std::string& directory : manifest.directories()) {
-    if (!IsVolumeName(directory)) return DataLoss("manifest: a directory named '{}'", directory);
+    if (!IsVolumeName(directory))
+      return DataLoss("manifest: invalid directory name '{}'", directory);
   }
-  if (files > limits::kDeliveredFilesMax) return DataLoss("manifest: {} files", files);
+  if (files > limits::kDeliveredFilesMax) {
+    return DataLoss("manifest: {} files exceed the limit of {}", files, limits::kDeliveredFilesMax);
+  }
   return absl::OkStatus();
 }
 
@@ -199,7 +201,7 @@ std::string FormatClaim(const v1::DeliveryClaim& claim) {
 
 absl::StatusOr<v1::DeliveryClaim> ParseClaim(std::string_view text) {
   ASSIGN_OR_RETURN(v1::DeliveryClaim claim, ParseJson<v1::DeliveryClaim>(text, "claim"));
-  if (claim.owner().empty()) return DataLoss("claim: without an owner");
+  if (claim.owner().empty()) return DataLoss("claim: the owner is missing");
   claim.set_owner(CleanText(claim.owner(), kWordsBytesMax));
   return claim;
 }

@@ -82,7 +82,7 @@ absl::StatusOr<std::string> ContainerUrl(const Environment& environment) {
       !path.empty()) {
     if (path.starts_with('/')) return "http://169.254.170.2" + path;
     return FailedPrecondition(
-        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is '{}': it has to begin with /",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is '{}', but must begin with /",
         CleanText(path, kRoleWordsBytes));
   }
   std::string url = environment("AWS_CONTAINER_CREDENTIALS_FULL_URI");
@@ -92,8 +92,8 @@ absl::StatusOr<std::string> ContainerUrl(const Environment& environment) {
     return url;
   }
   return FailedPrecondition(
-      "AWS_CONTAINER_CREDENTIALS_FULL_URI is '{}': it has to be https, or of this machine or an "
-      "address of ECS or EKS",
+      "AWS_CONTAINER_CREDENTIALS_FULL_URI is '{}', but must use https or be an address of this "
+      "machine, ECS or EKS",
       CleanText(url, kRoleWordsBytes));
 }
 
@@ -104,7 +104,7 @@ absl::StatusOr<std::string> ContainerToken(const Environment& environment) {
   if (!path.empty()) return ReadTokenFile(path, limits::kTokenBytesMax);
   std::string token = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN");
   if (token.find_first_of("\r\n") != std::string::npos) {
-    return FailedPrecondition("AWS_CONTAINER_AUTHORIZATION_TOKEN holds no token");
+    return FailedPrecondition("AWS_CONTAINER_AUTHORIZATION_TOKEN contains no token");
   }
   return token;
 }
@@ -155,7 +155,8 @@ absl::StatusOr<std::optional<S3Credentials>> WebIdentityCredentials(const RoleQu
   const std::string role = question.environment("AWS_ROLE_ARN");
   if (path.empty()) return std::nullopt;
   if (role.empty()) {
-    return FailedPrecondition("AWS_WEB_IDENTITY_TOKEN_FILE is set, and AWS_ROLE_ARN is not");
+    return FailedPrecondition(
+        "AWS_WEB_IDENTITY_TOKEN_FILE is set, but AWS_ROLE_ARN is not; set both");
   }
   ASSIGN_OR_RETURN(const std::string token, ReadTokenFile(path, limits::kTokenBytesMax));
   std::string session = question.environment("AWS_ROLE_SESSION_NAME");

@@ -115,7 +115,7 @@ TEST_F(RoleCredentialsTest, TheFirstThatIsNamedIsTaken) {
   NameWebIdentity(sts.url());
   EXPECT_EQ(Find()->key_id, "of-sts");
   Set("AWS_ACCESS_KEY_ID", "of-environment");
-  EXPECT_EQ(Find()->key_id, "of-sts") << "half of a pair of keys is none";
+  EXPECT_EQ(Find()->key_id, "of-sts") << "an id without its key is ignored";
   Set("AWS_SECRET_ACCESS_KEY", "s");
   EXPECT_EQ(Find()->key_id, "of-environment");
   EXPECT_EQ(Find()->end_realtime_ns, UINT64_MAX);
@@ -191,7 +191,7 @@ TEST_F(RoleCredentialsTest, NoTokenGoesToAnAddressOfTheNetworkInPlainText) {
        {"http://example.com/x", "http://127.evil.example/", "http://169.254.170.2@evil.example/",
         "http://localhost.evil.example/", "ftp://127.0.0.1/", "http://10.0.0.1/", "127.0.0.1"}) {
     Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", url);
-    EXPECT_THAT(Error(), HasSubstr("it has to be https")) << url;
+    EXPECT_THAT(Error(), HasSubstr("but must use https")) << url;
   }
 }
 
@@ -200,7 +200,7 @@ TEST_F(RoleCredentialsTest, HalfOfWhatNamesARoleIsAnErrorAndNoStepToTheNext) {
   EXPECT_THAT(Error(), HasSubstr("AWS_ROLE_ARN is not"));
   Set("AWS_WEB_IDENTITY_TOKEN_FILE", "");
   Set("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "@evil.example/");
-  EXPECT_THAT(Error(), HasSubstr("'@evil.example/': it has to begin with /"));
+  EXPECT_THAT(Error(), HasSubstr("'@evil.example/', but must begin with /"));
 }
 
 TEST_F(RoleCredentialsTest, AnInstanceMayHaveARoleOrNone) {

@@ -50,8 +50,8 @@ std::string AuthoritiesOf(const S3Service& service, const Environment& environme
 // For a request that got no reply.
 absl::Status WithRemedy(const absl::Status& status, const std::string& object) {
   const char* const remedy = absl::IsFailedPrecondition(status)
-                                 ? "; give the certificate of who signed the service's one to the "
-                                   "aggregator, with --s3-ca FILE"
+                                 ? "; pass the certificate of the service's certificate authority "
+                                   "to the aggregator with --s3-ca FILE"
                                  : "";
   return absl::Status(status.code(),
                       fmt::format("{}: {}{}", object, std::string(status.message()), remedy));
@@ -88,17 +88,17 @@ std::string S3Remedy(int status, std::string_view code) {
     return "; set the clock of the aggregator's host";
   }
   if (code == "NoSuchBucket") {
-    return "; make the bucket, or name another one with --export-root";
+    return "; create the bucket, or choose another one with --export-root";
   }
   const bool is_of_region = code == "AuthorizationHeaderMalformed" || code == "PermanentRedirect" ||
                             code == "IllegalLocationConstraint" || status == 301;
-  if (is_of_region) return "; give the bucket's region with --s3-region";
+  if (is_of_region) return "; set the bucket's region with --s3-region";
   // VersityGW answers 404 with this code for an unknown key.
   if (status == 401 || status == 403 || code == "XAdminUserNotFound") {
-    return "; see that the aggregator's AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, its "
-           "profile or its role are right and may read, list, write and delete below the prefix";
+    return "; check that the aggregator's AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, its profile "
+           "or its role are valid and may read, list, write and delete below the prefix";
   }
-  if (code == "ExpiredToken") return "; give the aggregator credentials that have not ended";
+  if (code == "ExpiredToken") return "; give the aggregator credentials that have not expired";
   return "";
 }
 
@@ -112,7 +112,8 @@ std::string CheckS3Endpoint(const std::string& endpoint) {
   const bool has_port = rest.find(before_port) != std::string_view::npos;
   const std::string address = has_port ? std::string(rest) : std::string(rest) + ":443";
   if (CheckPeerAddress(address).empty()) return "";
-  return fmt::format("'{}' is no endpoint: write HOST, HOST:PORT or http://HOST:PORT", endpoint);
+  return fmt::format("'{}' is not an endpoint; write HOST, HOST:PORT or http://HOST:PORT",
+                     endpoint);
 }
 
 absl::StatusOr<std::unique_ptr<S3Client>> S3Client::Make(const S3Service& service,

@@ -86,8 +86,8 @@ absl::StatusOr<S3Credentials> S3CredentialsFinder::Find() {
   if (of_instance) return *of_instance;
   return FailedPrecondition(
       "the aggregator has no credentials for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
-      "in its environment, write them into profile {} of {}, or give its service account, "
-      "container or EC2 instance a role{}",
+      "in its environment, add them to profile {} of {}, or give its service account, container or "
+      "EC2 instance a role{}",
       profile, path,
       absl::IsFailedPrecondition(text.status())
           ? fmt::format(" ({})", std::string(text.status().message()))

@@ -77,8 +77,8 @@ TEST(S3TimeTest, IsOfUtc) {
   EXPECT_EQ(ParseS3Time("yesterday"), 0u);
   EXPECT_EQ(ParseS3Time("1969-12-31T23:59:59Z"), 0u);
   EXPECT_EQ(ParseS3Time("2554-07-21T23:34:33Z"), 18'446'744'073'000'000'000u);
-  EXPECT_EQ(ParseS3Time("2554-07-21T23:34:34Z"), UINT64_MAX) << "no more than there are";
-  EXPECT_EQ(ParseS3Time("9999-12-31T23:59:59Z"), UINT64_MAX) << "that is, never";
+  EXPECT_EQ(ParseS3Time("2554-07-21T23:34:34Z"), UINT64_MAX) << "beyond the range of the type";
+  EXPECT_EQ(ParseS3Time("9999-12-31T23:59:59Z"), UINT64_MAX) << "beyond the range: never";
 }
 
 TEST(S3ClientTest, EndpointsAreHosts) {
@@ -94,12 +94,13 @@ TEST(S3ClientTest, EndpointsAreHosts) {
 
 TEST(S3ClientTest, SaysWhatToDo) {
   EXPECT_THAT(S3Remedy(403, "SignatureDoesNotMatch"), HasSubstr("AWS_SECRET_ACCESS_KEY"));
-  EXPECT_THAT(S3Remedy(403, ""), HasSubstr("AWS_SECRET_ACCESS_KEY")) << "HEAD says no more";
+  EXPECT_THAT(S3Remedy(403, ""), HasSubstr("AWS_SECRET_ACCESS_KEY"))
+      << "an answer to HEAD has no code";
   EXPECT_THAT(S3Remedy(404, "XAdminUserNotFound"), HasSubstr("AWS_SECRET_ACCESS_KEY"));
   EXPECT_THAT(S3Remedy(403, "RequestTimeTooSkewed"), HasSubstr("clock"));
-  EXPECT_THAT(S3Remedy(404, "NoSuchBucket"), HasSubstr("make the bucket"));
+  EXPECT_THAT(S3Remedy(404, "NoSuchBucket"), HasSubstr("create the bucket"));
   EXPECT_THAT(S3Remedy(400, "AuthorizationHeaderMalformed"), HasSubstr("--s3-region"));
-  EXPECT_THAT(S3Remedy(400, "ExpiredToken"), HasSubstr("have not ended"));
+  EXPECT_THAT(S3Remedy(400, "ExpiredToken"), HasSubstr("have not expired"));
   EXPECT_EQ(S3Remedy(404, "NoSuchKey"), "");
   EXPECT_EQ(S3Remedy(503, "SlowDown"), "");
 }

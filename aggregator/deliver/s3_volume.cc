@@ -96,8 +96,7 @@ class S3File : public Volume::File {
   absl::Status SendPart() {
     if (sent_ >= S3Volume::kPartsMax) {
       return ResourceExhausted(
-          "s3://{}/{} would have more than {} parts of {} bytes: export it in "
-          "files of a --max-size",
+          "s3://{}/{} would have more than {} parts of {} bytes; split the export with --max-size",
           client_.bucket(), key_, S3Volume::kPartsMax, S3Volume::kPartBytes);
     }
     // The token is saved before any part is sent, so that no upload is left that nobody knows.
@@ -112,7 +111,7 @@ class S3File : public Volume::File {
                                              {"uploadId", upload_.id}},
                                    .body = buffer_}));
       if (!IsPlainToken(reply.etag)) {
-        return Unavailable("s3://{}/{}: a part has no ETag", client_.bucket(), key_);
+        return Unavailable("s3://{}/{}: the answer to a part has no ETag", client_.bucket(), key_);
       }
       if (sent_ == upload_.parts.size()) upload_.parts.emplace_back();
       upload_.parts[sent_] = {reply.etag, std::move(hash)};
@@ -130,7 +129,8 @@ class S3File : public Volume::File {
                                                       .headers = {S3MarkHeader(mark_)}}));
     upload_.id = XmlText(reply.body, "UploadId");
     if (!IsPlainToken(upload_.id)) {
-      return Unavailable("s3://{}/{}: an upload in parts has no UploadId", client_.bucket(), key_);
+      return Unavailable("s3://{}/{}: the answer to a new multipart upload has no UploadId",
+                         client_.bucket(), key_);
     }
     upload_.mark = mark_;
     return Remember();
@@ -202,7 +202,7 @@ std::string S3Volume::Where(const std::string& name) const {
 
 absl::StatusOr<std::unique_ptr<Volume::File>> S3Volume::Create(const std::string& name,
                                                                Resumption resumption) {
-  if (!IsVolumeName(name)) return InvalidArgument("'{}' is no name of a file", name);
+  if (!IsVolumeName(name)) return InvalidArgument("'{}' is not a valid file name", name);
   auto file = std::make_unique<S3File>(*client_, KeyOf(name), std::move(resumption),
                                        fmt::format("{}.{}", nonce_, files_++));
   RETURN_IF_ERROR(file->TakeUp());
@@ -211,7 +211,7 @@ absl::StatusOr<std::unique_ptr<Volume::File>> S3Volume::Create(const std::string
 
 // The service itself decides between two writers: only one PUT with If-None-Match: * succeeds.
 absl::Status S3Volume::CreateOnce(const std::string& name, std::string_view bytes) {
-  if (!IsVolumeName(name)) return InvalidArgument("'{}' is no name of a file", name);
+  if (!IsVolumeName(name)) return InvalidArgument("'{}' is not a valid file name", name);
   return client_
       ->Do({.method = "PUT", .key = KeyOf(name), .headers = {"If-None-Match: *"}, .body = bytes})
       .status();

@@ -73,10 +73,10 @@ absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text) {
   };
   const auto take_incomplete = [&rule](const TomlNode& value) -> std::string {
     rule.incomplete = value.text == "true";
-    return value.kind == TomlKind::kBoolean ? "" : "is true or false, without quotes";
+    return value.kind == TomlKind::kBoolean ? "" : "must be true or false, without quotes";
   };
   if (root.children.size() != 1) {
-    return InvalidArgument("--standing-export {}: more follows the closing brace", shown);
+    return InvalidArgument("--standing-export {}: remove the text after the closing brace", shown);
   }
   TakeTomlSection(root.children[0],
                   {{"name", TakeTomlString(rule.name)},
@@ -89,13 +89,12 @@ absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text) {
   RETURN_IF_ERROR(problems.status());
   if (!IsRuleName(rule.name)) {
     return InvalidArgument(
-        "--standing-export {}: a name has letters, digits, - and _: name = "
-        "\"NAME\"",
+        "--standing-export {}: the name must have only letters, digits, - and _: name = \"NAME\"",
         shown);
   }
   if (!IsDestination(rule.to)) {
-    return InvalidArgument("--standing-export {}: it needs a destination: to = \"/DIRECTORY\"",
-                           shown);
+    return InvalidArgument(
+        "--standing-export {}: the destination is missing; add to = \"/DIRECTORY\"", shown);
   }
   if (rule.formats.empty()) rule.formats = {"perfetto"};
   return rule;
@@ -152,7 +151,8 @@ void StandingQueue::Read(std::string& problem) {
   bool is_good = line == kHeader;
   while (is_good && std::getline(lines, line)) is_good = ReadLine(line);
   if (!is_good)
-    problem = fmt::format("{}: '{}' is no line of it; the rest is left out", path_, line);
+    problem =
+        fmt::format("{}: '{}' is not a valid line; the rest of the file is ignored", path_, line);
 }
 
 // A line is "since RULE NS" or "STATE RULE CAPTURE TRIES DUE".

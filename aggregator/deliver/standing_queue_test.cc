@@ -160,15 +160,15 @@ TEST_F(StandingQueueTest, CapturesThatAreGoneAreForgottenWhileItRuns) {
     queue->Finish(*queue->Next(), absl::OkStatus());
   }
   forget();
-  EXPECT_EQ(asked, 0u) << "not all the time";
+  EXPECT_EQ(asked, 0u) << "not before the pause has passed";
   clock_.AdvanceNs(StandingQueue::kForgetPauseNs);
   forget();
   EXPECT_EQ(asked, 2u);
   clock_.AdvanceNs(StandingQueue::kForgetPauseNs);
   forget();
-  EXPECT_EQ(asked, 3u) << "of the one that is left";
+  EXPECT_EQ(asked, 3u) << "only for the remaining entry";
   queue->Offer(there, 0);
-  EXPECT_FALSE(queue->Next()) << "which is done";
+  EXPECT_FALSE(queue->Next()) << "the entry is done";
 }
 
 TEST_F(StandingQueueTest, KeepsNoMoreThanItsLimit) {
@@ -184,7 +184,7 @@ TEST_F(StandingQueueTest, KeepsNoMoreThanItsLimit) {
   record.id = *CaptureId::Parse(fmt::format("{:026}", StandingQueue::kEntriesMax));
   for (uint64_t i = 1; i <= 2; ++i) {
     queue->Offer(record, 0);
-    EXPECT_EQ(queue->counts().failed, failed + i) << "and it is not";
+    EXPECT_EQ(queue->counts().failed, failed + i) << "each offer to a full queue fails";
   }
 }
 

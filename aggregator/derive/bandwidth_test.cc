@@ -53,7 +53,7 @@ TEST_F(BandwidthTest, SpreadsBytesOverTheBinsOfATransfer) {
   EXPECT_DOUBLE_EQ((bins[{in, 0}]), 1000);
   EXPECT_DOUBLE_EQ((bins[{in, 1}]), 2000);
   EXPECT_DOUBLE_EQ((bins[{in, 2}]), 1000);
-  EXPECT_DOUBLE_EQ((bins[{in, 3}]), 0) << "the line ends";
+  EXPECT_DOUBLE_EQ((bins[{in, 3}]), 0) << "the series ends with 0";
   EXPECT_DOUBLE_EQ((bins[{out, 1}]), 10);
   EXPECT_DOUBLE_EQ((bins[{out, 2}]), 0);
   EXPECT_EQ(samples.size(), 6u);
@@ -116,7 +116,7 @@ TEST_F(BandwidthTest, ABatchOfLongTransfersHasBoundedSamples) {
   check(0);
   EXPECT_EQ(bandwidth.counts().transfers, kCopies);
   EXPECT_GT(bandwidth.counts().not_spread, 0u);
-  EXPECT_LT(calls, 100u) << "the batches are large";
+  EXPECT_LT(calls, 100u) << "batches must be large";
   EXPECT_NEAR(bytes, kCopies * 1'000.0, 1) << "each byte is in some bin";
 }
 

@@ -73,12 +73,12 @@ TEST_F(CollectivesTest, JoinsRanksByExecutionAndOperation) {
   EXPECT_EQ(done[0].algorithm, "ring");
   EXPECT_EQ(done[0].arrival_skew_ns(), 200u);
   EXPECT_EQ(done[0].lateness_ns(), 100u);
-  EXPECT_EQ(done[0].skew_bound_ns(), std::nullopt) << "nothing is known of the clocks";
+  EXPECT_EQ(done[0].skew_bound_ns(), std::nullopt) << "the clocks are unknown";
   EXPECT_FALSE(done[0].is_last_known());
   EXPECT_THAT(Streams(done[1]), ElementsAre(0, 1, 2));
   ASSERT_EQ(communicators_.size(), 1u);
   EXPECT_EQ(communicators_[0].world_size, 3);
-  EXPECT_EQ(communicators_[0].group, std::nullopt) << "gid is the rank here";
+  EXPECT_EQ(communicators_[0].group, std::nullopt) << "the gid is the rank";
   EXPECT_EQ(counts_.parts, 6u);
 }
 
@@ -185,7 +185,7 @@ TEST_F(CollectivesTest, WhoTakesPartOnlyLaterIsNotAbsent) {
   }
   const auto done = Find();
   ASSERT_EQ(done.size(), 3u);
-  EXPECT_EQ(done[0].absent_count, 0u) << "it was in none before, and is in the next";
+  EXPECT_EQ(done[0].absent_count, 0u) << "the core joins later";
   EXPECT_EQ(done[1].absent_count, 0u);
   EXPECT_THAT(done[2].absent, ElementsAre(2));
 }
@@ -215,9 +215,9 @@ TEST_F(CollectivesTest, BeyondTheLimitOfMembershipsACoreIsNeverAbsentAndCounted)
   limits_.memberships_max = 3;
   const auto done = Find();
   ASSERT_EQ(done.size(), 3u);
-  EXPECT_EQ(done[1].members.size(), 4u) << "it is in the collective all the same";
+  EXPECT_EQ(done[1].members.size(), 4u) << "the core takes part nevertheless";
   EXPECT_THAT(done[2].absent, ElementsAre(2));
-  EXPECT_EQ(counts_.not_members, 1u) << "once, not for each part";
+  EXPECT_EQ(counts_.not_members, 1u) << "counted once, not per part";
 }
 
 TEST_F(CollectivesTest, ManyMembersEachHaveOnePart) {

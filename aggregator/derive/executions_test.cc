@@ -78,7 +78,7 @@ TEST_F(ExecutionsTest, OfALongModelNameTheBeginningIsKept) {
 TEST_F(ExecutionsTest, ANameIsCutBetweenCharacters) {
   const std::string most(kKeptNameBytesMax - 3, 'm');
   EXPECT_EQ(KeptName(most + "\u20ac"), most + "\u20ac") << "256 bytes";
-  EXPECT_EQ(KeptName(most + "\U0001f600"), most) << "four bytes where three have room";
+  EXPECT_EQ(KeptName(most + "\U0001f600"), most) << "four bytes do not fit into three";
   EXPECT_EQ(KeptName(most + "m\u20ac"), most + "m");
   EXPECT_EQ(KeptName(most + "mm\u20ac"), most + "mm");
   EXPECT_EQ(KeptName(most + "mmm\u20ac"), most + "mmm");

@@ -243,8 +243,8 @@ std::vector<std::string> FrameworkArrows::Warnings() const {
   }
   if (forgotten_ > 0) {
     warnings.push_back(
-        fmt::format("{} arrow starts in framework traces were given up because more than {} waited "
-                    "for their ends; ends that follow have no start",
+        fmt::format("{} arrow starts in framework traces were dropped because more than {} waited "
+                    "for their ends; later ends have no start",
                     forgotten_, kStartsMax));
   }
   return warnings;

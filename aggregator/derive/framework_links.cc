@@ -25,25 +25,25 @@ namespace {
 // cause.
 void AddMappingWarnings(const LinkCounts& counts, std::vector<std::string>& warnings) {
   if (counts.mapped_contradicted > 0) {
-    warnings.push_back(fmt::format(
-        "{} of {} runtime calls that mapping files name lie in another framework operation: their "
-        "arrows come from the one that they lie in",
-        counts.mapped_contradicted, counts.calls_mapped));
+    warnings.push_back(
+        fmt::format("{} of {} runtime calls in mapping files lie inside another framework "
+                    "operation; their arrows start at that operation",
+                    counts.mapped_contradicted, counts.calls_mapped));
   }
   if (counts.mapped_unseen > 0) {
-    warnings.push_back(fmt::format(
-        "{} of {} runtime calls that mapping files name have no operation with the sequence number "
-        "before them in a framework trace",
-        counts.mapped_unseen, counts.calls_mapped));
+    warnings.push_back(
+        fmt::format("{} of {} runtime calls in mapping files have no earlier operation with their "
+                    "sequence number in a framework trace",
+                    counts.mapped_unseen, counts.calls_mapped));
   }
   if (counts.mapped_elsewhere > 0) {
-    warnings.push_back(fmt::format(
-        "{} operations of mapping files are not used: it is not known which worker they are of",
-        counts.mapped_elsewhere));
+    warnings.push_back(
+        fmt::format("{} operations in mapping files are ignored because their worker is unknown",
+                    counts.mapped_elsewhere));
   }
   if (counts.mapped_forgotten > 0) {
     warnings.push_back(
-        fmt::format("{} operations of mapping files are not used: there are more than are kept",
+        fmt::format("{} operations in mapping files are ignored because there are too many",
                     counts.mapped_forgotten));
   }
 }
@@ -126,24 +126,26 @@ std::vector<std::string> LinkCounts::Warnings() const {
   std::vector<std::string> warnings;
   if (operations_ambiguous > 0) {
     warnings.push_back(
-        fmt::format("{} framework operations are not joined to the runtime: two workers of their "
-                    "instance have their process id",
+        fmt::format("{} framework operations are not joined to the runtime because two workers of "
+                    "their instance have their process id",
                     operations_ambiguous));
   }
   if (operations_own_time > 0) {
     warnings.push_back(
-        fmt::format("{} framework operations are not joined to the runtime: the times of their "
-                    "file count from a moment that is not known",
+        fmt::format("{} framework operations are not joined to the runtime because the times of "
+                    "their file count from an unknown moment",
                     operations_own_time));
   }
   // A call within a call may be joined by its mapping without being counted in `calls`.
   const uint64_t joined = std::min(calls, calls_joined + mapped_added);
   if (operations > 0 && joined < calls) {
     std::string text = fmt::format(
-        "{} of {} runtime calls on instances with framework traces are in no framework operation",
+        "{} of {} runtime calls on instances with framework traces are not inside a framework "
+        "operation",
         calls - joined, calls);
-    if (calls_crossing > 0) text += fmt::format("; {} end after theirs", calls_crossing);
-    if (calls_without_thread > 0) text += fmt::format("; {} name no thread", calls_without_thread);
+    if (calls_crossing > 0)
+      text += fmt::format("; {} end after the operation in which they start", calls_crossing);
+    if (calls_without_thread > 0) text += fmt::format("; {} have no thread", calls_without_thread);
     warnings.push_back(std::move(text));
   }
   // Only if nothing at all was joined: a trace may well contain other processes, too.
@@ -155,8 +157,8 @@ std::vector<std::string> LinkCounts::Warnings() const {
   AddMappingWarnings(*this, warnings);
   if (operations_forgotten + chains_forgotten > 0) {
     warnings.push_back(
-        fmt::format("arrows of {} framework operations and {} executions or sequences end early: "
-                    "more at one time than are kept",
+        fmt::format("arrows of {} framework operations and {} executions or sequences end early "
+                    "because there are too many at a time",
                     operations_forgotten, chains_forgotten));
   }
   return warnings;

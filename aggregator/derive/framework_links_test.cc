@@ -54,7 +54,7 @@ class FrameworkLinksTest : public DeriveTest {
     std::vector<FrameworkNames> names;
     Read(
         [&](const TimelineReader& reader) {
-          EXPECT_GE(reader.begin_ns(), kBase) << "nothing begins with a mapping file";
+          EXPECT_GE(reader.begin_ns(), kBase) << "mapping files do not begin the timeline";
           FrameworkRoom room{.mapped = mapped_room_};
           for (const TimelineStream& stream : reader.streams()) {
             auto read = ReadFrameworkNames(source_, stream.description, room);
@@ -135,7 +135,7 @@ TEST_F(FrameworkLinksTest, FromTheOperationToTheCallToTheDevice) {
   EXPECT_THAT(Join(LinkKind::kExecution),
               ElementsAre(ElementsAre("nrt_execute", "kbl_exec_pre", "nc_exec_running")));
   EXPECT_EQ(counts_.operations, 1u);
-  EXPECT_EQ(counts_.calls, 1u) << "what a call consists of is no call of the operation";
+  EXPECT_EQ(counts_.calls, 1u) << "parts of a call are not calls";
   EXPECT_EQ(counts_.calls_joined, 1u);
   EXPECT_EQ(counts_.executions, 1u);
   EXPECT_EQ(counts_.executions_unprepared, 0u);
@@ -226,7 +226,7 @@ TEST_F(FrameworkLinksTest, WithoutAThreadNothingIsJoined) {
                     .has_thread = false});
   EXPECT_THAT(Join(LinkKind::kFrameworkCall), IsEmpty());
   EXPECT_EQ(counts_.calls_without_thread, 1u);
-  EXPECT_THAT(counts_.Warnings(), ElementsAre(HasSubstr("1 name no thread")));
+  EXPECT_THAT(counts_.Warnings(), ElementsAre(HasSubstr("1 have no thread")));
 }
 
 TEST_F(FrameworkLinksTest, OfTwoWorkersWithOneProcessIdNothingIsSaid) {
@@ -364,8 +364,8 @@ TEST_F(FrameworkLinksTest, WhereTimeContradictsItStaysAndIsTold) {
   EXPECT_EQ(counts_.mapped_contradicted, 1u);
   EXPECT_EQ(counts_.mapped_unseen, 2u);
   EXPECT_THAT(counts_.Warnings(),
-              ElementsAre(HasSubstr("1 of 3 runtime calls that mapping files name lie in another"),
-                          HasSubstr("2 of 3 runtime calls that mapping files name have no")));
+              ElementsAre(HasSubstr("1 of 3 runtime calls in mapping files lie inside another"),
+                          HasSubstr("2 of 3 runtime calls in mapping files have no")));
 }
 
 TEST_F(FrameworkLinksTest, OfOneNumberTheCallingThreadsOperationIsMeantElseTheLatest) {
@@ -397,7 +397,7 @@ TEST_F(FrameworkLinksTest, MappingsAreOfOneWorkerAndOfAKnownOne) {
   EXPECT_EQ(counts_.calls_mapped, 0u);
   EXPECT_EQ(counts_.mapped_elsewhere, 5u);
   EXPECT_THAT(counts_.Warnings(), ElementsAre(HasSubstr("1 of 1 runtime calls"),
-                                              HasSubstr("5 operations of mapping files")));
+                                              HasSubstr("5 operations in mapping files")));
 }
 
 TEST_F(FrameworkLinksTest, MoreMappedOperationsThanAreKeptAreCounted) {
@@ -413,7 +413,7 @@ TEST_F(FrameworkLinksTest, MoreMappedOperationsThanAreKeptAreCounted) {
   mapped_room_ = 2;
   EXPECT_THAT(Join(LinkKind::kFrameworkCall), ElementsAre(ElementsAre("six", "nrt_execute")));
   EXPECT_EQ(counts_.mapped_forgotten, 2u);
-  EXPECT_THAT(counts_.Warnings(), testing::Contains(HasSubstr("there are more than are kept")));
+  EXPECT_THAT(counts_.Warnings(), testing::Contains(HasSubstr("there are too many")));
 }
 
 TEST_F(FrameworkLinksTest, OfTooManyNumbersTheFirstGivesWay) {
@@ -467,7 +467,7 @@ TEST_F(FrameworkLinksTest, SpansThatEncloseNothingDoNotHideTheOneThatDoes) {
 TEST_F(FrameworkLinksTest, SpansOnVeryManyThreadsAreSweptOrForgotten) {
   OpenSpans open;
   for (uint64_t i = 0; i < OpenSpans::kOpenMax; ++i) open.Add({1, i}, i, {i + 1, 1});
-  EXPECT_EQ(open.forgotten(), 0u) << "they had ended";
+  EXPECT_EQ(open.forgotten(), 0u) << "the spans had ended";
   const uint64_t now = 2 * OpenSpans::kOpenMax;
   for (uint64_t i = 0; i < OpenSpans::kOpenMax; ++i) open.Add({2, i}, now, {UINT64_MAX, 1});
   EXPECT_GT(open.forgotten(), 0u);

@@ -186,7 +186,7 @@ TEST_F(StepsTest, AStepOverTheWholeCaptureBlocksNoOther) {
   }
   const auto steps = Find();
   ASSERT_EQ(steps.size(), kSteps + 1);
-  EXPECT_EQ(steps[kSteps / 2].number, kSteps / 2 + 1) << "given out before the long one";
+  EXPECT_EQ(steps[kSteps / 2].number, kSteps / 2 + 1) << "the short steps come before the long one";
   for (const Step& step : steps) {
     EXPECT_EQ(step.executions, step.number == 0 ? kSteps : 1u) << step.number;
   }

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "aggregator/derive/shape_fields.h"
 #include "aggregator/derive/summary_rows.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -88,6 +89,9 @@ void DescribeStreams(std::span<const TimelineStream> streams, CaptureSummary& su
     if (identity.kind == StreamKind::kNeuronCore) workers.insert(identity.worker);
     if (identity.has_core()) ++summary.cores;
     for (const Loss& loss : stream.description.losses) AddLoss(loss, summary.losses);
+    for (const Suspension& suspension : stream.description.suspensions) {
+      AddLoss(ShownAmongLosses(suspension), summary.losses);
+    }
   }
   summary.instances = instances.size();
   summary.workers = workers.size();
@@ -118,42 +122,42 @@ void Warn(uint64_t count, std::string_view words, std::vector<std::string>& warn
 void AddWarnings(CaptureSummary& summary) {
   auto& warnings = summary.warnings;
   Warn(summary.duration_overflow,
-       "events that are counted under \"(other)\", as there are too many event types or workers",
+       "events counted under \"(other)\" because there are too many event types or workers",
        warnings);
   uint64_t odd = 0;
   for (const DurationRow& row : summary.event_types) odd += row.odd;
   Warn(odd,
-       "spans whose length cannot be (negative, not a number, absent, beyond their file's times), "
-       "counted without a length",
+       "spans with an impossible length (negative, not a number, absent, beyond their file's "
+       "times), counted without a length",
        warnings);
-  Warn(summary.communicator_overflow,
-       "parts in collectives of more communicators than are told apart", warnings);
+  Warn(summary.communicator_overflow, "parts in collectives of communicators beyond the limit",
+       warnings);
   Warn(summary.execution_counts.not_joined,
-       "executions not joined over physical cores, as too many were under way", warnings);
+       "executions not joined across physical cores because too many were in progress", warnings);
   Warn(summary.collective_counts.closed_early,
-       "collectives that may lack members that came later, as too many were under way", warnings);
+       "collectives that may lack later members because too many were in progress", warnings);
   Warn(summary.collective_counts.not_members,
-       "cores that are never said to be absent from collectives of one of their communicators, as "
-       "there are too many of both",
+       "cores never reported as absent from collectives of a communicator because there are too "
+       "many cores and communicators",
        warnings);
   Warn(summary.collective_counts.disjoint,
-       "collectives whose members cannot have met, so that their ids do not say what belongs "
-       "together (they are in no skew and make no straggler)",
+       "collectives whose members cannot have met, so their ids are ambiguous (they count in no "
+       "skew and have no straggler)",
        warnings);
   Warn(summary.step_counts.too_many,
-       "framework steps without their executions, as there are too many", warnings);
+       "framework steps without their executions because there are too many", warnings);
   Warn(summary.step_counts.ambiguous,
-       "framework steps without their executions, as two workers of their instance have their "
+       "framework steps without their executions because two workers of their instance have their "
        "process id",
        warnings);
   Warn(summary.step_counts.own_time,
-       "framework steps without their executions, as the times of their file count from a moment "
-       "that is not known",
+       "framework steps without their executions because the times of their file count from an "
+       "unknown moment",
        warnings);
   Warn(summary.hbm_counts.dropped,
-       "memory events left out, as there are too many memories or events at once", warnings);
+       "memory events left out because there are too many memories or events at once", warnings);
   Warn(summary.bandwidth_counts.not_spread,
-       "transfers that count in one bin each, as they are too long or there are too many bins at "
+       "transfers counted in one bin each because they are too long or there are too many bins at "
        "once",
        warnings);
 }

@@ -208,7 +208,7 @@ TEST_F(DurationStatsTest, CountsByTypeAndStream) {
   EXPECT_EQ(rows[1].start_lost, 1u);
   EXPECT_EQ(rows[2].stream, b);
   EXPECT_EQ(rows[2].spans.max_ns(), 7u);
-  EXPECT_EQ(rows[3].spans.count(), 1u) << "the stop in another chunk is no event of its own";
+  EXPECT_EQ(rows[3].spans.count(), 1u) << "a stop in another chunk is not an event";
   EXPECT_EQ(rows[3].spans.sum_ns(), 40u);
   EXPECT_EQ(stats.overflow(), 0u);
 }

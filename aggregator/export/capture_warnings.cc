@@ -24,7 +24,7 @@ bool IsAllUnreadable(const TimelineHeader& header) {
   bool any = false;
   for (const TimelineStream& stream : header.streams) {
     for (const Loss& loss : stream.description.losses) {
-      if (IsLeftOut(loss) || IsGivenWay(loss)) continue;
+      if (IsLeftOut(loss)) continue;
       if (loss.place != LossPlace::kDecode) return false;
       any = true;
     }
@@ -63,20 +63,18 @@ void ForEachWarning(
   // Suspensions and losses share one limit, and are listed stream by stream.
   size_t losses = 0;
   for (const TimelineStream& stream : header.streams) {
-    for (const Loss& gap : stream.description.gaps) {
-      if (!IsGivenWay(gap) || gap.last_timestamp_ns <= gap.first_timestamp_ns) continue;
+    for (const Suspension& suspension : stream.description.suspensions) {
+      if (suspension.length_ns() == 0) continue;
       if (++losses > kLossWarningsMax) continue;
       add(fmt::format("{} did not record from {} to {}: {}",
                       ToString(stream.description.identity.worker),
-                      VendorTimeText(gap.first_timestamp_ns), VendorTimeText(gap.last_timestamp_ns),
-                      gap.detail),
+                      VendorTimeText(suspension.begin_ns), VendorTimeText(suspension.end_ns),
+                      Describe(suspension)),
           "Capture");
     }
     for (const Loss& loss : stream.description.losses) {
       // The capture's budget left these out, and events in the stream itself show that.
       if (IsLeftOut(loss)) continue;
-      // Suspensions are listed among the gaps above.
-      if (IsGivenWay(loss)) continue;
       if (++losses > kLossWarningsMax) continue;
       add(fmt::format("{} trace events of {} were lost ({}, {}){}{}",
                       LostText(loss.events, loss.events_unknown),
@@ -86,15 +84,15 @@ void ForEachWarning(
     }
   }
   if (losses > kLossWarningsMax) {
-    add(fmt::format("{} further losses", losses - kLossWarningsMax), "Missing Data");
+    add(fmt::format("{} further losses are not listed", losses - kLossWarningsMax), "Missing Data");
   }
 }
 
 std::optional<std::string> WindowWarning(const TimelineReader& reader, uint64_t lookback_ns) {
   if (!reader.has_unseen_past()) return std::nullopt;
   return fmt::format(
-      "of spans that began more than {} s before the time window, only those are shown that end "
-      "inside it, and without their start; begin the window earlier to see them whole",
+      "spans that began more than {} s before the time window are shown only if they end in it, "
+      "and without their start; start the window earlier to show them completely",
       static_cast<double>(lookback_ns) * 1e-9);
 }
 

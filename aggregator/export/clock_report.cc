@@ -195,34 +195,33 @@ std::string ClockReport::Describe() const {
   // Files with their own time have no clock that any other statement applies to.
   if (own_times_ == 0) return DescribeHosts();
   std::string own = fmt::format(
-      "the times of {} framework file{} count from a moment that is not known and are not aligned "
-      "with anything",
+      "the times of {} framework file{} start at an unknown moment and are not aligned",
       own_times_, own_times_ == 1 ? "" : "s");
   return instances_ == 0 ? own : fmt::format("{}; {}", DescribeHosts(), own);
 }
 
 std::string ClockReport::DescribeHosts() const {
   if (known_.empty()) {
-    return "times are those of each instance's own clock (CLOCK_REALTIME); how far these differ is "
-           "not known";
+    return "times are from each instance's own clock (CLOCK_REALTIME); how much the clocks differ "
+           "is unknown";
   }
   if (is_raw_) {
-    return "times are those of each instance's own clock (CLOCK_REALTIME), as was asked for; they "
-           "are not aligned";
+    return "times are from each instance's own clock (CLOCK_REALTIME), as requested, and are not "
+           "aligned";
   }
   // kNoBound is the largest value, so that an instance without a bound is the worst.
   const InstanceClock& worst =
       **std::max_element(known_.begin(), known_.end(),
                          [](const auto* a, const auto* b) { return a->bound_ns < b->bound_ns; });
   std::string words =
-      fmt::format("times are those of the reference clock, for {} of {} instances, {}",
+      fmt::format("times are on the reference clock for {} of {} instances, {}",
                   known_.size(), instances_,
                   worst.bound_ns == kNoBound
                       ? fmt::format("without a bound for {}", worst.instance_id)
-                      : fmt::format("within {} at the worst ({})", DescribeDuration(worst.bound_ns),
+                      : fmt::format("within {} at worst ({})", DescribeDuration(worst.bound_ns),
                                     worst.instance_id));
   if (!unknown_.empty()) {
-    words += fmt::format("; nothing is known of the clock of {}, whose times are its own",
+    words += fmt::format("; times of {} are not aligned, because no model of the clock exists",
                          Named(unknown_));
   }
   return words;

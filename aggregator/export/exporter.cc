@@ -98,12 +98,14 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakeXSpace(const ExportRequest& reques
                                                      OutputFiles& files) {
   // Options that a format cannot follow are refused rather than ignored: a script would not notice.
   if (request.compression != ExportCompression::kNone) {
-    return InvalidArgument("an XSpace is not compressed: its viewer reads plain files");
+    return InvalidArgument(
+        "xspace: files cannot be compressed, because their viewer reads plain files only; omit "
+        "--compress and .gz");
   }
   if (!request.primary_group.empty()) {
     return InvalidArgument(
-        "an XSpace has a file an instance and a plane a process: no primary "
-        "group is to be chosen");
+        "xspace: each instance has a file and each process a plane; omit "
+        "--system-trace-primary-group");
   }
   XSpaceExporter::Options options{.no_flows = request.no_flows};
   ASSIGN_OR_RETURN(options.grouping, Grouping::Parse({}, request.secondary_group));
@@ -241,7 +243,8 @@ absl::StatusOr<const ExportFormat*> FindExportFormat(std::string_view name) {
     if (format.name == name) return &format;
     known.push_back(format.name);
   }
-  return InvalidArgument("export: '{}' is no format; there are {}", name, fmt::join(known, ", "));
+  return InvalidArgument("export: unknown format '{}'; the formats are {}", name,
+                         fmt::join(known, ", "));
 }
 
 // How an export runs: the files are opened, the header is collected, and the exporter begins. Then
@@ -281,7 +284,7 @@ absl::StatusOr<ExportSummary> RunExporter(ChunkSource& source, Exporter& exporte
       if (!has_batch) break;
       RETURN_IF_ERROR(exporter.Write(batch));
       if (progress && !progress(ProgressOf(pipe.counts(), exporter))) {
-        return absl::CancelledError("export: ended by who asked for it");
+        return absl::CancelledError("export: cancelled by the caller");
       }
     }
   }

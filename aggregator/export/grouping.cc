@@ -43,8 +43,8 @@ absl::StatusOr<std::vector<Part>> ParseParts(const std::vector<std::string>& nam
       for (const PartName& part : kParts) {
         if (primary ? part.in_primary : part.in_secondary) allowed.push_back(part.name);
       }
-      return InvalidArgument("{} group: '{}' is not one of {}", primary ? "primary" : "secondary",
-                             name, fmt::join(allowed, ", "));
+      return InvalidArgument("{} group: unknown key '{}'; the keys are {}",
+                             primary ? "primary" : "secondary", name, fmt::join(allowed, ", "));
     }
     // A part that is named twice would only repeat its text in labels.
     if (std::find(parts.begin(), parts.end(), known->part) == parts.end()) {

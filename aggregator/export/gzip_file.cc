@@ -77,7 +77,7 @@ class GzipFile : public OutputFile {
 
 absl::StatusOr<std::unique_ptr<OutputFile>> MakeGzipFile(std::unique_ptr<OutputFile> file) {
   auto gzip = std::make_unique<GzipFile>(std::move(file));
-  if (!gzip->Begin()) return absl::InternalError("export: gzip cannot begin: no memory");
+  if (!gzip->Begin()) return absl::InternalError("export: gzip cannot allocate memory");
   return gzip;
 }
 
@@ -86,7 +86,8 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OpenCompressed(OutputFiles& files,
                                                            ExportCompression compression) {
   if (compression == ExportCompression::kNone) return files.Open(name);
   if (compression == ExportCompression::kPackets) {
-    return InvalidArgument("compression in packets is for a pftrace; {} has gzip", name);
+    return InvalidArgument("only pftrace supports the compression of packets; use gzip for {}",
+                           name);
   }
   ASSIGN_OR_RETURN(std::unique_ptr<OutputFile> file, files.Open(std::string(name) + ".gz"));
   return MakeGzipFile(std::move(file));

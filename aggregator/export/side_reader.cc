@@ -104,8 +104,8 @@ absl::Status SideReader::ReadHbmSamples(uint64_t begin_ns, uint64_t end_ns,
   RETURN_IF_ERROR(give_out());
   if (use.counts().dropped > 0) {
     summary.warnings.push_back(
-        fmt::format("memory events left out of what devices had in use, as there are too many "
-                    "memories or events at once: {}",
+        fmt::format("the memory in use of devices omits {} events, because too many memories or "
+                    "events were tracked at once",
                     use.counts().dropped));
   }
   // The batches have met all of these chunks already.

@@ -9,14 +9,14 @@ void StopsMissed::Warn(const WaitingLimits& limits, ExportSummary& summary) cons
   // The texts name the limits, so that a reader can tell a narrow selection from a damaged capture.
   if (without_room > 0) {
     summary.warnings.push_back(fmt::format(
-        "{} spans are shown without the attributes of their stops: more than {}, or {} MiB of "
-        "them, waited for theirs at once",
+        "{} spans are shown without the attributes of their stops, because more than {} spans or "
+        "{} MiB waited for theirs at once",
         without_room, limits.spans, limits.bytes >> 20));
   }
   // Two warnings, because only the first could be avoided by a narrower selection.
   if (not_come > 0) {
     summary.warnings.push_back(fmt::format(
-        "{} spans are shown without the attributes of their stops, which did not come", not_come));
+        "{} spans are shown without the attributes of their stops, which are missing", not_come));
   }
 }
 

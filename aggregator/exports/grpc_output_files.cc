@@ -131,7 +131,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> GrpcOutputFiles::Open(std::string_vi
   }
   // Replies name their file by this number, in the order of opening.
   const auto number = static_cast<uint32_t>(names_.size());
-  if (!names_.emplace(name).second) return InvalidArgument("export: two files named {}", name);
+  if (!names_.emplace(name).second) return InvalidArgument("export: two files are named {}", name);
   ResumePrefix held = held_.Take(name);
   v1::ExportReply reply;
   reply.set_file(std::string(name));

@@ -54,16 +54,16 @@ uint64_t KnownUntil::ReferenceNs(const StreamRecord& stream, uint64_t raw_ns) co
 bool KnownUntil::Look(const std::vector<StreamRecord>& streams) {
   streams_ = 0;
   short_.clear();
-  gave_way_.clear();
+  suspended_.clear();
   bool is_known = true;
   for (const StreamRecord& stream : streams) {
     // No window shows the events of a stream with its own time.
     if (stream.clock_domain == ClockDomain::kOwn) continue;
-    for (const Loss& gap : stream.gaps) {
-      if (!IsGivenWay(gap) || gap.last_timestamp_ns <= gap.first_timestamp_ns) continue;
-      gave_way_.push_back({ToString(stream.identity.worker),
-                           ReferenceNs(stream, gap.first_timestamp_ns),
-                           ReferenceNs(stream, gap.last_timestamp_ns), gap.detail});
+    for (const Suspension& suspension : stream.suspensions) {
+      if (suspension.length_ns() == 0) continue;
+      suspended_.push_back({ToString(stream.identity.worker),
+                            ReferenceNs(stream, suspension.begin_ns),
+                            ReferenceNs(stream, suspension.end_ns), Describe(suspension)});
     }
     for (const Loss& loss : stream.losses) {
       if (!IsExpiry(loss)) continue;
@@ -100,7 +100,7 @@ std::vector<std::string> KnownUntil::Notes(uint64_t start_ns) const {
     for (size_t i = 0; i < std::min(worst.size(), kNamedMax); ++i) {
       text += fmt::format("; {} until {} before it{}", worst[i].name,
                           FormatSeconds(worst[i].missing_ns),
-                          worst[i].quiet ? " (nothing came since)" : "");
+                          worst[i].quiet ? " (nothing received since)" : "");
     }
     if (worst.size() > kNamedMax) {
       text += fmt::format("; {} more until at least {} before it", worst.size() - kNamedMax,
@@ -123,14 +123,14 @@ std::vector<std::string> KnownUntil::Notes(uint64_t start_ns) const {
 std::string KnownUntil::SuspensionNote(uint64_t start_ns) const {
   std::string text;
   size_t count = 0;
-  for (const GaveWay& gap : gave_way_) {
-    if (gap.to_ns <= start_ns || gap.from_ns >= end_ns_) continue;
+  for (const SuspendedWorker& worker : suspended_) {
+    if (worker.end_ns <= start_ns || worker.begin_ns >= end_ns_) continue;
     if (++count > kNamedMax) continue;
-    const uint64_t to_ns = std::min(gap.to_ns, end_ns_);
+    const uint64_t to_ns = std::min(worker.end_ns, end_ns_);
     text += fmt::format("{}{} did not record from {} to {} before the window's end: {}",
-                        count == 1 ? "" : "; ", gap.name,
-                        FormatSeconds(end_ns_ - std::max(gap.from_ns, start_ns)),
-                        FormatSeconds(end_ns_ - to_ns), gap.words);
+                        count == 1 ? "" : "; ", worker.name,
+                        FormatSeconds(end_ns_ - std::max(worker.begin_ns, start_ns)),
+                        FormatSeconds(end_ns_ - to_ns), worker.description);
   }
   if (count > kNamedMax) text += fmt::format("; and {} more", count - kNamedMax);
   return text;

@@ -57,14 +57,14 @@ class KnownUntil {
     uint64_t missing_ns = 0;
     bool quiet = false;
   };
-  // A time in which another capture had a worker, in reference time.
-  struct GaveWay {
+  // A suspension in reference time, with the worker's name.
+  struct SuspendedWorker {
     std::string name;
-    uint64_t from_ns = 0;
-    uint64_t to_ns = 0;
-    std::string words;
+    uint64_t begin_ns = 0;
+    uint64_t end_ns = 0;
+    std::string description;
   };
-  // Returns a text about the gave_way_ inside the window, or an empty one.
+  // Returns a text about the suspensions inside the window, or an empty one.
   std::string SuspensionNote(uint64_t start_ns) const;
   uint64_t ReferenceNs(const StreamRecord& stream, uint64_t raw_ns) const;
 
@@ -74,7 +74,7 @@ class KnownUntil {
   size_t streams_ = 0;
   // Those of them that are not known to the end.
   std::vector<Short> short_;
-  std::vector<GaveWay> gave_way_;
+  std::vector<SuspendedWorker> suspended_;
   // The latest of all streams.
   uint64_t expired_until_ns_ = 0;
 };

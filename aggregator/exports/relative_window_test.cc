@@ -110,7 +110,7 @@ TEST(KnownUntil, DoesNotWaitForEndedAndQuietOnes) {
                                        Stream(1, kNowNs - 60 * kNsPerSecond)};
   streams[1].ended = true;
   EXPECT_TRUE(known.Look(streams));
-  EXPECT_THAT(known.Notes(0), ElementsAre(HasSubstr("nothing came since")));
+  EXPECT_THAT(known.Notes(0), ElementsAre(HasSubstr("nothing received since")));
   streams[0].ended = true;
   EXPECT_TRUE(known.Look(streams));
   EXPECT_THAT(known.Notes(0), IsEmpty());
@@ -153,13 +153,12 @@ TEST(KnownUntil, SaysWhereAnotherCaptureHadAWorker) {
   const ClockMaps maps;
   KnownUntil known(kNowNs, maps);
   StreamRecord stream = Stream(0, kNowNs);
-  stream.gaps = {GaveWayFromTo(kNowNs - 30 * kNsPerSecond, kNowNs - 20 * kNsPerSecond,
-                               "capture X had the worker")};
+  stream.suspensions = {Suspension{{}, kNowNs - 30 * kNsPerSecond, kNowNs - 20 * kNsPerSecond}};
   EXPECT_TRUE(known.Look({stream}));
   EXPECT_THAT(known.Notes(kNowNs - 60 * kNsPerSecond),
               ElementsAre(HasSubstr("all 1 streams"),
                           HasSubstr("did not record from 30.0 s to 20.0 s before the window's end: "
-                                    "capture X had the worker")));
+                                    "another capture had the worker")));
   EXPECT_THAT(known.Notes(kNowNs - 20 * kNsPerSecond), ElementsAre(HasSubstr("all 1 streams")));
 }
 

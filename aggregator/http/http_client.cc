@@ -106,11 +106,11 @@ HttpClient::~HttpClient() = default;
 
 absl::StatusOr<HttpReply> HttpClient::Send(const HttpRequest& request) {
   CURL* const curl = handle_->curl;
-  if (curl == nullptr) return Internal("libcurl cannot be used");
+  if (curl == nullptr) return Internal("libcurl cannot start");
   curl_easy_reset(curl);  // keeps the connection
   HeaderList headers;
   for (const std::string& line : request.headers) {
-    if (!AddHeader(line, headers)) return Internal("libcurl cannot be used");
+    if (!AddHeader(line, headers)) return Internal("libcurl cannot store a header");
   }
   Receiver receiver{.bytes_max = request.reply_bytes_max};
   std::string signing;
@@ -146,7 +146,7 @@ absl::StatusOr<HttpReply> HttpClient::Send(const HttpRequest& request) {
   const CURLcode code = curl_easy_perform(curl);
   // Checked before `code`, which is CURLE_WRITE_ERROR then and would be reported as UNAVAILABLE.
   if (receiver.is_too_large) {
-    return MakeStatus(absl::StatusCode::kOutOfRange, "{}: a reply of more than {} bytes",
+    return MakeStatus(absl::StatusCode::kOutOfRange, "{}: the reply has more than {} bytes",
                       ServerOf(request.url), request.reply_bytes_max);
   }
   if (code != CURLE_OK) {

@@ -4,12 +4,12 @@
 #include <grpcpp/grpcpp.h>
 
 #include <string>
-#include <utility>
 
 #include "aggregator/ingest/bidi_exchange.h"
 #include "aggregator/ingest/control_exchange.h"
 #include "aggregator/ingest/refused_call.h"
 #include "aggregator/ingest/upload_exchange.h"
+#include "lib/wire/call_admission.h"
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"
 
 namespace neurontrace {
@@ -18,16 +18,16 @@ namespace neurontrace {
 // threads. Everything passed in must outlive the server that this is registered with.
 class AgentGateway final : public v1::AgentGateway::CallbackService {
  public:
-  // `admit` may be empty, in which case every call is served. It is called on gRPC's threads before
-  // a call becomes an object that counts against any limit.
-  AgentGateway(const ControlDeps& control, const UploadDeps& upload, AdmitCall admit)
-      : control_(control), upload_(upload), admit_(std::move(admit)) {}
+  // `admission` may be null: every call is served. It is asked before a call becomes an object that
+  // counts against any limit.
+  AgentGateway(const ControlDeps& control, const UploadDeps& upload, CallAdmission* admission)
+      : control_(control), upload_(upload), admission_(admission) {}
 
   // Carries an agent's reports and the coordinator's orders for as long as the agent is connected.
-  // A call that `admit` refuses gets its status and is never served.
+  // A call that the admission refuses gets its status and is never served.
   grpc::ServerBidiReactor<v1::AgentReport, v1::AgentOrder>* Control(
       grpc::CallbackServerContext* context) override {
-    const absl::Status admitted = Admitted(admit_, *context);
+    const absl::Status admitted = Admitted(admission_, *context);
     if (!admitted.ok()) return new RefusedCall<v1::AgentReport, v1::AgentOrder>(admitted);
     return ExchangeCall<ControlExchange>::Begin(control_);
   }
@@ -35,7 +35,7 @@ class AgentGateway final : public v1::AgentGateway::CallbackService {
   // metadata.
   grpc::ServerBidiReactor<v1::ChunkEnvelope, v1::UploadAck>* Upload(
       grpc::CallbackServerContext* context) override {
-    const absl::Status admitted = Admitted(admit_, *context);
+    const absl::Status admitted = Admitted(admission_, *context);
     if (!admitted.ok()) return new RefusedCall<v1::ChunkEnvelope, v1::UploadAck>(admitted);
     return ExchangeCall<UploadExchange>::Begin(upload_, AgentIdOf(*context));
   }
@@ -52,7 +52,7 @@ class AgentGateway final : public v1::AgentGateway::CallbackService {
 
   const ControlDeps control_;
   const UploadDeps upload_;
-  const AdmitCall admit_;
+  CallAdmission* const admission_;
 };
 
 }  // namespace neurontrace

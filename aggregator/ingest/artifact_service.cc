@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "aggregator/ingest/refused_call.h"
 #include "lib/base/clean_text.h"
 #include "lib/base/stall_watch.h"
 #include "lib/base/status.h"
@@ -90,7 +91,7 @@ absl::StatusOr<ArtifactReference> FromProto(const v1::ArtifactOffer& offer) {
   ASSIGN_OR_RETURN(reference.place,
                    MakeArtifactPlace(offer.directory(), offer.session(), offer.name()));
   if (offer.sha256().size() != kSha256Bytes) {
-    return InvalidArgument("artifact: a hash of {} bytes", offer.sha256().size());
+    return InvalidArgument("artifact: invalid hash of {} bytes", offer.sha256().size());
   }
   reference.sha256 = offer.sha256();
   reference.bytes = offer.bytes();
@@ -148,7 +149,7 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Refer(const ArtifactReferenc
 grpc::Status ArtifactService::Offer(grpc::ServerContext* context, const v1::ArtifactOffer* request,
                                     v1::ArtifactAnswer* reply) {
   // Admission comes first, so that a peer that calls too often causes no work in the store.
-  const absl::Status admitted = Admitted(admit_, *context);
+  const absl::Status admitted = Admitted(admission_, *context);
   if (!admitted.ok()) return ToGrpcStatus(admitted);
   const auto reference = FromProto(*request);
   if (!reference.ok()) return ToGrpcStatus(reference.status());
@@ -187,7 +188,7 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
     grpc::ServerContext& context, grpc::ServerReader<v1::ArtifactPart>& reader) {
   // The whole exchange reuses one part, so a call holds one part in memory at a time.
   v1::ArtifactPart part;
-  if (!reader.Read(&part)) return InvalidArgument("artifact: a call without a part");
+  if (!reader.Read(&part)) return InvalidArgument("artifact: the call contains no message");
   ASSIGN_OR_RETURN(const ArtifactReference reference, FromProto(part.offer()));
   // The content may have arrived since the offer, and everything that applies to an offer applies
   // here.
@@ -218,14 +219,14 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
 grpc::Status ArtifactService::Put(grpc::ServerContext* context,
                                   grpc::ServerReader<v1::ArtifactPart>* reader,
                                   v1::ArtifactAnswer* reply) {
-  const absl::Status admitted = Admitted(admit_, *context);
+  const absl::Status admitted = Admitted(admission_, *context);
   if (!admitted.ok()) return ToGrpcStatus(admitted);
   return Answer(Receive(*context, *reader), *reply);
 }
 
 grpc::Status ArtifactService::Forgo(grpc::ServerContext* context,
                                     const v1::ArtifactForgone* request, v1::ArtifactAnswer* reply) {
-  const absl::Status admitted = Admitted(admit_, *context);
+  const absl::Status admitted = Admitted(admission_, *context);
   if (!admitted.ok()) return ToGrpcStatus(admitted);
   const auto forgone = FromProto(*request);
   if (!forgone.ok()) return ToGrpcStatus(forgone.status());

@@ -6,13 +6,11 @@
 #include <prometheus/family.h>
 #include <prometheus/registry.h>
 
-#include <utility>
-
 #include "absl/status/statusor.h"
-#include "aggregator/ingest/refused_call.h"
 #include "aggregator/store/artifact_store.h"
 #include "lib/base/task_runner.h"
 #include "lib/trace/artifact.h"
+#include "lib/wire/call_admission.h"
 #include "neurontrace/v1/artifact_gateway.grpc.pb.h"
 
 namespace neurontrace {
@@ -52,11 +50,11 @@ absl::StatusOr<ArtifactForgone> FromProto(const v1::ArtifactForgone& forgone);
 // the call itself was wrong or the store failed.
 class ArtifactService final : public v1::ArtifactGateway::Service {
  public:
-  // `admit` may be empty: every call is served. The registry owns the metrics and must outlive the
-  // service.
+  // `admission` may be null: every call is served. The registry owns the metrics and must outlive
+  // the service.
   ArtifactService(ArtifactStore& store, TaskRunner& runner, prometheus::Registry& registry,
-                  AdmitCall admit)
-      : store_(store), runner_(runner), metrics_(registry), admit_(std::move(admit)) {}
+                  CallAdmission* admission)
+      : store_(store), runner_(runner), metrics_(registry), admission_(admission) {}
 
   // Stores a reference to a content that is stored already, or asks for it with SEND and the offset
   // at which an interrupted upload continues. Fails with INVALID_ARGUMENT for an invalid offer.
@@ -87,7 +85,7 @@ class ArtifactService final : public v1::ArtifactGateway::Service {
   // Only cancels stalled uploads; never waits for the disk.
   TaskRunner& runner_;
   ArtifactMetrics metrics_;
-  const AdmitCall admit_;
+  CallAdmission* const admission_;
 };
 
 }  // namespace neurontrace

@@ -98,7 +98,7 @@ class ArtifactServiceTest : public ::testing::Test {
   std::unique_ptr<Store> store_ = Store::Open(directory_.path(), {}).value();
   prometheus::Registry registry_;
   RunnerOnDemand runner_;
-  ArtifactService service_{store_->artifacts(), runner_, registry_, {}};
+  ArtifactService service_{store_->artifacts(), runner_, registry_, nullptr};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::ArtifactGateway::Stub> stub_;
 };

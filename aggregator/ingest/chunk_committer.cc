@@ -8,7 +8,6 @@
 #include <cassert>
 #include <iterator>
 #include <string_view>
-#include <utility>
 
 #include "lib/trace/limits.h"
 
@@ -84,13 +83,8 @@ size_t CanaryAges::streams() const {
 }
 
 ChunkCommitter::ChunkCommitter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics,
-                               const Clock& clock, OnHealth on_health, OnConflict on_conflict)
-    : store_(store),
-      budget_(budget),
-      metrics_(metrics),
-      clock_(clock),
-      on_health_(std::move(on_health)),
-      on_conflict_(std::move(on_conflict)) {}
+                               const Clock& clock, CommitObserver& observer)
+    : store_(store), budget_(budget), metrics_(metrics), clock_(clock), observer_(observer) {}
 
 void ChunkCommitter::Commit(Group& group) {
   assert(group.dones.size() == group.chunks.size());
@@ -141,7 +135,7 @@ void ChunkCommitter::NoteConflict(const ChunkHeader& header) {
       "are not stored; check for two agents with the same id",
       ToString(header.stream), header.sequence);
   SPDLOG_WARN("capture {}: {}", header.capture_id.ToString(), what);
-  if (on_conflict_) on_conflict_(header.capture_id, what);
+  observer_.OnConflict(header.capture_id, what);
 }
 
 // A full disk fails many times a second, so only changes are reported. A change from a full disk,
@@ -150,12 +144,12 @@ void ChunkCommitter::NoteHealth(const absl::Status& status) {
   if (status.code() == health_) return;
   health_ = status.code();
   if (status.ok()) {
-    SPDLOG_INFO("chunks are stored again");
+    SPDLOG_INFO("chunks can be stored again");
   } else {
     SPDLOG_WARN("chunks are not stored, and agents are asked to resend them: {}",
                 std::string(status.message()));
   }
-  on_health_(status);
+  observer_.OnWriteHealth(status);
 }
 
 }  // namespace neurontrace

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/ingest/commit_observer.h"
 #include "aggregator/ingest/ingest_budget.h"
 #include "aggregator/ingest/ingest_metrics.h"
 #include "aggregator/store/chunk_store.h"
@@ -54,18 +55,12 @@ class CanaryAges {
   size_t streams_ NT_GUARDED_BY(mutex_) = 0;
 };
 
-// Writes groups of chunks, answers each chunk, and reports whether the store accepts writes. One
-// thread at a time.
+// Writes groups of chunks, answers each chunk, and tells its observer whether the store accepts
+// writes. One thread at a time.
 class ChunkCommitter {
  public:
   // Receives the result of ChunkStore::PutBatch for this chunk, or the error of its whole group.
   using Done = std::function<void(const absl::StatusOr<PutResult>&)>;
-  // Called when writing starts to fail, fails in another way, or works again.
-  using OnHealth = std::function<void(const absl::Status&)>;
-
-  // Called for a chunk that was sent again with other contents than what is stored, once for
-  // consecutive ones of a stream. `what` describes it for people.
-  using OnConflict = std::function<void(const CaptureId& capture, const std::string& what)>;
 
   // Chunks that become durable with one sync. `dones` has one entry for each chunk, in the same
   // order.
@@ -74,9 +69,9 @@ class ChunkCommitter {
     std::vector<Done> dones;  // one for each chunk; must be quick
   };
 
-  // All but the functions must outlive this. `on_conflict` may be empty.
+  // All of them must outlive this.
   ChunkCommitter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics,
-                 const Clock& clock, OnHealth on_health, OnConflict on_conflict = nullptr);
+                 const Clock& clock, CommitObserver& observer);
   ChunkCommitter(const ChunkCommitter&) = delete;
   ChunkCommitter& operator=(const ChunkCommitter&) = delete;
 
@@ -98,8 +93,7 @@ class ChunkCommitter {
   IngestBudget& budget_;
   IngestMetrics& metrics_;
   const Clock& clock_;
-  const OnHealth on_health_;
-  const OnConflict on_conflict_;
+  CommitObserver& observer_;
   CanaryAges canary_ages_;
   // The stream of the last conflict, so that a run of conflicts is logged once.
   std::optional<StreamIdentity> last_conflict_;

@@ -19,6 +19,16 @@ namespace {
 
 using ::testing::ElementsAre;
 
+// Remembers each change of the store's health.
+class HealthRecorder final : public CommitObserver {
+ public:
+  void OnWriteHealth(const absl::Status& status) override { codes_.push_back(status.code()); }
+  const std::vector<absl::StatusCode>& codes() const { return codes_; }
+
+ private:
+  std::vector<absl::StatusCode> codes_;
+};
+
 class ChunkCommitterTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(store_->captures().Put(TestCapture(1), true).ok()); }
@@ -40,25 +50,24 @@ class ChunkCommitterTest : public ::testing::Test {
   IngestBudget budget_{1 << 20};
   prometheus::Registry registry_;
   IngestMetrics metrics_{registry_};
-  std::vector<absl::StatusCode> told_;
-  ChunkCommitter committer_{store_->chunks(), budget_, metrics_, clock_,
-                            [this](const absl::Status& status) { told_.push_back(status.code()); }};
+  HealthRecorder health_;
+  ChunkCommitter committer_{store_->chunks(), budget_, metrics_, clock_, health_};
 };
 
 // A full disk passes, one that fails does not: whoever waits for the first has to hear of the
 // second, though no write succeeded between them.
 TEST_F(ChunkCommitterTest, EachChangeOfTheDisksHealthIsToldOnce) {
   Commit(0);
-  EXPECT_THAT(told_, ElementsAre());
+  EXPECT_THAT(health_.codes(), ElementsAre());
   disk_->SetRoom(0);
   Commit(1);
   Commit(1);
-  EXPECT_THAT(told_, ElementsAre(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(health_.codes(), ElementsAre(absl::StatusCode::kResourceExhausted));
   disk_->SetUnlimited();
   disk_->SetFails(true);
   Commit(1);
   Commit(1);
-  EXPECT_THAT(told_,
+  EXPECT_THAT(health_.codes(),
               ElementsAre(absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnavailable));
 }
 
@@ -67,10 +76,11 @@ TEST_F(ChunkCommitterTest, ADuplicateSaysNothingOfTheDisk) {
   disk_->SetRoom(0);
   Commit(1);
   Commit(0);  // is stored already: nothing is written
-  EXPECT_THAT(told_, ElementsAre(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(health_.codes(), ElementsAre(absl::StatusCode::kResourceExhausted));
   disk_->SetUnlimited();
   Commit(1);
-  EXPECT_THAT(told_, ElementsAre(absl::StatusCode::kResourceExhausted, absl::StatusCode::kOk));
+  EXPECT_THAT(health_.codes(),
+              ElementsAre(absl::StatusCode::kResourceExhausted, absl::StatusCode::kOk));
 }
 
 // How old the last canary of the stream is that is worst off.
@@ -168,12 +178,12 @@ TEST_F(CanaryAgesTest, StreamsOfALostAgentAreLeftOutUntilTheirNextChunk) {
   };
   StoreCanary(1, 590, 590);
   look(601);
-  EXPECT_EQ(OldestAt(601), 601) << "it is slow, and not lost";
+  EXPECT_EQ(OldestAt(601), 601) << "the stream is slow, not lost";
   lost = "gone";
   look(600);
-  EXPECT_EQ(OldestAt(600), 600) << "not for long";
+  EXPECT_EQ(OldestAt(600), 600) << "not lost for long enough";
   look(601);
-  EXPECT_EQ(OldestAt(601), 11) << "of the streams that go on";
+  EXPECT_EQ(OldestAt(601), 11) << "of the remaining streams";
   EXPECT_EQ(ages_.streams(), 1u);
   lost = "";
   Store(gone, 700);  // it is back

@@ -8,24 +8,33 @@
 
 namespace neurontrace {
 
-// The only thread that writes chunks. Chunks that arrive while one group is synced form the next
-// group, so that one sync serves many chunks and a lone chunk only waits for its own.
-// thread: chunks: writes and syncs chunks in groups
-class ChunkWriter {
+// Takes validated chunks and stores them. ChunkWriter does so in the aggregator; a simulation has
+// another. Any thread.
+class ChunkReceiver {
  public:
   using Done = ChunkCommitter::Done;
 
+  virtual ~ChunkReceiver() = default;
+  // Stores chunks in the order of submission. The caller has taken their bytes from the budget;
+  // they are released once the chunks are durable. `done` is called once, perhaps on another thread
+  // and before this returns, and must be quick. Does not wait.
+  virtual void Submit(ReceivedChunk chunk, Done done) = 0;
+};
+
+// The only thread that writes chunks. Chunks that arrive while one group is synced form the next
+// group, so that one sync serves many chunks and a lone chunk only waits for its own.
+// thread: chunks: writes and syncs chunks in groups
+class ChunkWriter final : public ChunkReceiver {
+ public:
   // The committer must outlive this, and is used on its thread only.
   explicit ChunkWriter(ChunkCommitter& committer);
   // Writes what was submitted, then ends the thread.
-  ~ChunkWriter();
+  ~ChunkWriter() override;
   ChunkWriter(const ChunkWriter&) = delete;
   ChunkWriter& operator=(const ChunkWriter&) = delete;
 
-  // Chunks are stored in the order of submission. The caller has taken their bytes from the budget;
-  // they are released once the chunks are durable. `done` is called on the writer's thread and must
-  // be quick. Does not wait. Any thread.
-  void Submit(ReceivedChunk chunk, Done done);
+  // Implements ChunkReceiver; `done` is called on the writer's thread.
+  void Submit(ReceivedChunk chunk, Done done) override;
 
  private:
   // Gathers, commits and repeats until it is closing and nothing is left; the thread's function.

@@ -21,7 +21,7 @@ ClockMetrics::ClockMetrics(prometheus::Registry& registry)
     : batches_stored(MakeCounter(registry, "neurontrace_aggregator_clock_batches_stored_total",
                                  "Batches of clock evidence stored durably")),
       bytes_stored(MakeCounter(registry, "neurontrace_aggregator_clock_bytes_stored_total",
-                               "Bytes of these")),
+                               "Bytes of clock evidence stored durably")),
       batches_refused(MakeCounter(registry, "neurontrace_aggregator_clock_batches_refused_total",
                                   "Invalid batches of clock evidence")),
       batches_over_limit(

@@ -79,7 +79,7 @@ void ClockReportCall::OnReadDone(bool ok) {
     return OnHello(report_.hello());
   }
   if (report_.has_evidence()) return OnBatch(report_.evidence());
-  if (report_.has_hello()) return End(InvalidArgument("a second hello in one call"));
+  if (report_.has_hello()) return End(InvalidArgument("the call contains a second hello"));
   // A message of a kind that this version does not know is ignored, so that agents can be updated
   // first.
   StartRead(&report_);  // from a newer agent

@@ -17,6 +17,7 @@
 #include "aggregator/reference/reference_timescale.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
+#include "lib/wire/call_admission.h"
 #include "neurontrace/v1/clock_gateway.grpc.pb.h"
 
 namespace neurontrace {
@@ -132,7 +133,7 @@ class ClockAskCall final : public grpc::ServerBidiReactor<v1::ClockQuestion, v1:
 // the server that this is registered with.
 class ClockGateway final : public v1::ClockGateway::CallbackService {
  public:
-  // All of them must outlive the server. `admit` may be empty: every call is served.
+  // All of them must outlive the server. `admission` may be null: every call is served.
   struct Deps {
     ProbeKeys& keys;
     uint16_t probe_port = 0;  // UDP; 0: there is none
@@ -140,20 +141,20 @@ class ClockGateway final : public v1::ClockGateway::CallbackService {
     ClockEvidenceWriter& writer;
     ClockMetrics& metrics;
     const Clock& clock;
-    AdmitCall admit;
+    CallAdmission* admission = nullptr;
   };
   explicit ClockGateway(const Deps& deps) : deps_(deps) {}
 
   grpc::ServerBidiReactor<v1::ClockReport, v1::ClockOrder>* Report(
       grpc::CallbackServerContext* context) override {
-    const absl::Status admitted = Admitted(deps_.admit, *context);
+    const absl::Status admitted = Admitted(deps_.admission, *context);
     if (!admitted.ok()) return new RefusedCall<v1::ClockReport, v1::ClockOrder>(admitted);
     return new ClockReportCall({deps_.keys, deps_.probe_port, deps_.writer, allowance_,
                                 deps_.metrics, deps_.clock, calls_});
   }
   grpc::ServerBidiReactor<v1::ClockQuestion, v1::ClockAnswer>* Ask(
       grpc::CallbackServerContext* context) override {
-    const absl::Status admitted = Admitted(deps_.admit, *context);
+    const absl::Status admitted = Admitted(deps_.admission, *context);
     if (!admitted.ok()) return new RefusedCall<v1::ClockQuestion, v1::ClockAnswer>(admitted);
     return new ClockAskCall(deps_.timescale, deps_.metrics);
   }

@@ -50,7 +50,7 @@ TEST(EvidenceAllowanceTest, KnowsSoManyInstances) {
     ASSERT_TRUE(allowance.Take("i-" + std::to_string(i), 1'000, kHourNs).ok());
   }
   EXPECT_TRUE(absl::IsResourceExhausted(allowance.Take("i-x", 1'000, kHourNs)));
-  EXPECT_TRUE(allowance.Take("i-7", 1'000, kHourNs).ok()) << "one that is known";
+  EXPECT_TRUE(allowance.Take("i-7", 1'000, kHourNs).ok()) << "a known instance is accepted";
   // Those that have sent nothing for a while make place.
   EXPECT_TRUE(allowance.Take("i-x", 1'000, kHourNs + 60 * kNsPerSecond).ok());
 }

@@ -3,22 +3,16 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <functional>
-#include <string>
-
 #include "absl/status/status.h"
+#include "lib/wire/call_admission.h"
 #include "lib/wire/grpc_status.h"
 
 namespace neurontrace {
 
-// Returns whether a call from this address, as gRPC names it, may start; the error says when to try
-// again. Any thread. Empty: every call may.
-using AdmitCall = std::function<absl::Status(const std::string& peer)>;
-
-// Returns the decision of `admit` about the peer of this call; OK if `admit` is empty. Called at
-// the beginning of every call of an agent.
-inline absl::Status Admitted(const AdmitCall& admit, const grpc::ServerContextBase& context) {
-  return admit ? admit(context.peer()) : absl::OkStatus();
+// Returns the decision of `admission` about the peer of this call; OK if `admission` is null.
+// Called at the beginning of every call of an agent.
+inline absl::Status Admitted(CallAdmission* admission, const grpc::ServerContextBase& context) {
+  return admission == nullptr ? absl::OkStatus() : admission->AdmitAgent(context.peer());
 }
 
 // A call that ends with an error before it starts. Deletes itself in OnDone.

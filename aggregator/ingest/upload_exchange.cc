@@ -189,15 +189,15 @@ void UploadExchange::HandOver() {
       lock.Lock();
       continue;
     }
-    // Counted before the chunk is submitted, because its answer may come before `submit` returns.
+    // Counted before the chunk is submitted, because its answer may come before Submit returns.
     ++at_writer_;
     lock.Unlock();
     ReceivedChunk chunk = *std::move(*arrival->verdict);
     const uint64_t sequence = chunk.header.sequence;
-    deps_.submit(std::move(chunk),
-                 [self = shared_from_this(), stream_ref, sequence](const auto& result) {
-                   self->OnResult(stream_ref, sequence, result);
-                 });
+    deps_.writer.Submit(std::move(chunk),
+                        [self = shared_from_this(), stream_ref, sequence](const auto& result) {
+                          self->OnResult(stream_ref, sequence, result);
+                        });
     lock.Lock();
   }
   handing_over_ = false;

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,8 +69,7 @@ class UploadAcks {
 // What every Upload call uses; must outlive them all.
 struct UploadDeps {
   ChunkAdmission& door;
-  // Passes chunks to the store in order; see ChunkWriter::Submit.
-  std::function<void(ReceivedChunk, ChunkWriter::Done)> submit;
+  ChunkReceiver& writer;
   IngestBudget& budget;
   IngestMetrics& metrics;
 };

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lib/wire/conversions.h"
+#include "lib/wire/suspension_codec.h"
 
 namespace neurontrace {
 namespace {
@@ -33,6 +34,10 @@ void ToMessage(const StreamRecord& record, v1::CaptureStream& message) {
   message.set_first_timestamp_ns(record.first_timestamp_ns);
   message.set_last_timestamp_ns(record.last_timestamp_ns);
   for (const Loss& loss : record.losses) ToProto(loss, message.add_losses());
+  for (const Suspension& suspension : record.suspensions) {
+    ToProto(suspension, message.add_suspensions());
+  }
+  message.set_suspensions_count(record.suspensions_count);
   message.set_ended(record.ended);
   const RankEvidence* const best = BestEvidence(record.evidence);
   message.set_worker_gid(best == nullptr ? -1 : best->worker_gid);

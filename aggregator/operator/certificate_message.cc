@@ -6,6 +6,7 @@
 
 #include "aggregator/certificate/job_ranks.h"
 #include "lib/wire/conversions.h"
+#include "lib/wire/suspension_codec.h"
 
 namespace neurontrace {
 namespace {
@@ -66,6 +67,9 @@ void ToMessage(const WorkerCertificate& worker, v1::WorkerCertificate& message) 
   message.set_gaps(worker.gaps);
   message.set_gaps_sum_ns(worker.gaps_sum_ns);
   for (const Remark& remark : worker.remarks) ToProto(remark, message.add_remarks());
+  for (const Suspension& suspension : worker.suspensions) {
+    ToProto(suspension, message.add_suspensions());
+  }
   for (const StreamCertificate& stream : worker.streams) ToMessage(stream, *message.add_streams());
 }
 

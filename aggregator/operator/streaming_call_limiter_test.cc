@@ -56,7 +56,7 @@ TEST_F(StreamingCallLimiterTest, AsManyAsAreAllowedOfAllAndOfEach) {
               HasSubstr("reached its limit of 3 exports at once; try again"));
   EXPECT_EQ(refused_.Value(), 2);
   first.reset();
-  EXPECT_NE(Take(calls, "carol"), nullptr) << "a refusal takes no place";
+  EXPECT_NE(Take(calls, "carol"), nullptr) << "a refused call does not count";
 }
 
 TEST_F(StreamingCallLimiterTest, WhoDoesNotReadIsEndedAndWhoReadsSlowlyIsNot) {
@@ -86,7 +86,7 @@ TEST_F(StreamingCallLimiterTest, WhoDoesNotReadIsEndedAndWhoReadsSlowlyIsNot) {
   EXPECT_TRUE(slow->Judge(absl::OkStatus()).ok());
   clock_.AdvanceNs(limits::kUnreadNsMax * 2);
   calls.Look();
-  EXPECT_EQ(unread_.Value(), 1) << "a call that does not write waits for no reader";
+  EXPECT_EQ(unread_.Value(), 1) << "a call without writes does not wait for its reader";
 }
 
 TEST_F(StreamingCallLimiterTest, NeverMoreFromManyThreads) {

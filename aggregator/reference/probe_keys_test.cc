@@ -47,7 +47,7 @@ TEST_F(ProbeKeysTest, RefusesWhatAnAgentDidNotAsk) {
   // A forged one uses no number up.
   EXPECT_EQ(Check(agent_.Encode(ProbeQuestion{given_.key_id, 1})), Verdict::kGenuine);
   const ProbePacket own_answer = *keys_.Encode(ProbeAnswer{.key_id = given_.key_id});
-  EXPECT_EQ(Check(own_answer), Verdict::kMalformed) << "an answer sent back is no question";
+  EXPECT_EQ(Check(own_answer), Verdict::kMalformed) << "an answer is not a question";
 }
 
 TEST_F(ProbeKeysTest, ForgetsAKeyThatIsTakenBack) {
@@ -91,7 +91,7 @@ TEST_F(ProbeKeysTest, AFloodThatNamesAKeyIsDroppedUnread) {
   }
   EXPECT_EQ(Check(forged), Verdict::kTooMany);
   const ProbePacket genuine = agent_.Encode(ProbeQuestion{given_.key_id, 1});
-  EXPECT_EQ(Check(genuine), Verdict::kTooMany) << "nobody has looked whether it is";
+  EXPECT_EQ(Check(genuine), Verdict::kTooMany) << "its signature was not checked";
   const ProbeKeys::Given second = *keys_.Give();
   ProbeCipher other(second.key);
   EXPECT_EQ(Check(other.Encode(ProbeQuestion{second.key_id, 1})), Verdict::kGenuine);

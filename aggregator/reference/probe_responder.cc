@@ -221,16 +221,16 @@ uint16_t PortOf(int socket) {
 ProbeMetrics::ProbeMetrics(prometheus::Registry& registry)
     : answered(MakeCounter(registry, "neurontrace_aggregator_probes_answered_total",
                            "Clock probes answered over UDP")),
-      without_kernel_stamp(MakeCounter(registry,
-                                       "neurontrace_aggregator_probes_without_kernel_stamp_total",
-                                       "Of these, those whose receipt the kernel did not stamp")),
+      without_kernel_stamp(
+          MakeCounter(registry, "neurontrace_aggregator_probes_without_kernel_stamp_total",
+                      "Clock probes answered over UDP without the kernel's time of receipt")),
       refused_malformed(MakeRefused(registry, "malformed")),
       refused_unknown_key(MakeRefused(registry, "unknown_key")),
       refused_forged(MakeRefused(registry, "forged")),
       refused_replayed(MakeRefused(registry, "replayed")),
       refused_too_many(MakeRefused(registry, "too_many")),
       send_errors(MakeCounter(registry, "neurontrace_aggregator_probe_send_errors_total",
-                              "Answers that could not be sent")) {}
+                              "Answers to clock probes that could not be sent")) {}
 
 absl::StatusOr<std::unique_ptr<ProbeResponder>> ProbeResponder::Start(const std::string& host,
                                                                       uint16_t port,
@@ -249,9 +249,10 @@ absl::StatusOr<std::unique_ptr<ProbeResponder>> ProbeResponder::Start(const std:
   UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!socket.ok() || !stop.valid()) {
     return FailedPrecondition(
-        "cannot answer clock probes at {} port {} (UDP): {}; is another program there? Choose "
-        "another with --probe-port",
-        host, port, socket.ok() ? "no descriptors" : std::string(socket.status().message()));
+        "cannot answer clock probes at {} port {} (UDP): {}; if another program uses the port, "
+        "choose another one with --probe-port",
+        host, port,
+        socket.ok() ? "no file descriptors are left" : std::string(socket.status().message()));
   }
   const uint16_t bound = PortOf(socket->get());
   std::unique_ptr<ProbeResponder> responder(
@@ -280,10 +281,8 @@ void ProbeResponder::Run() {
                       {.fd = stop_.get(), .events = POLLIN, .revents = 0}};
     const int count = poll(ready, 2, kPollIntervalMs);
     if (count < 0 && errno != EINTR) {
-      SPDLOG_ERROR(
-          "clock probes are not answered any more, until the aggregator is restarted: "
-          "poll: {}",
-          strerror(errno));
+      SPDLOG_ERROR("clock probes are no longer answered: poll: {}; restart the aggregator",
+                   strerror(errno));
       return;
     }
     if (count <= 0) {

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -29,16 +30,15 @@ bool IsTrimmed(const CaptureRecord& record) {
 }
 
 // When an ended capture is to be deleted, by the aggregator's clock.
-uint64_t DeleteAtNs(const CaptureRecord& record,
-                    const std::function<uint64_t(uint64_t stamp_ns)>& set_forward_since) {
+uint64_t DeleteAtNs(const CaptureRecord& record, const RetentionEnvironment& environment) {
   // The retention of a continuous capture is how much of it is kept, not how long after its end.
   if (record.spec.retention.duration_ns == 0 || record.spec.mode == CaptureMode::kContinuous) {
     return UINT64_MAX;
   }
   const uint64_t end_ns =
       std::max({record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns});
-  const uint64_t forward_ns = set_forward_since ? set_forward_since(end_ns) : 0;
-  return AddSaturating(AddSaturating(end_ns, record.spec.retention.duration_ns), forward_ns);
+  return AddSaturating(AddSaturating(end_ns, record.spec.retention.duration_ns),
+                       environment.ForwardSince(end_ns));
 }
 
 }  // namespace
@@ -52,11 +52,11 @@ RetentionMetrics::RetentionMetrics(prometheus::Registry& registry)
       trims(MakeCounter(registry, "neurontrace_aggregator_trims_total",
                         "Steps of deletion from continuous captures")),
       trim_seconds(MakeCounter(registry, "neurontrace_aggregator_trim_seconds_total",
-                               "Time that these steps took")),
+                               "Duration of steps of deletion from continuous captures")),
       captures_deleted(MakeCounter(registry, "neurontrace_aggregator_captures_expired_total",
                                    "Ended captures deleted by their retention")),
       errors(MakeCounter(registry, "neurontrace_aggregator_retention_errors_total",
-                         "Failed passes over a capture, to be retried")),
+                         "Failed retention passes over a capture, which are retried")),
       step_seconds_max(
           MakeGauge(registry, "neurontrace_aggregator_trim_step_seconds_max",
                     "Longest deletion step since the start, during which writers wait")),
@@ -199,7 +199,7 @@ class CaptureRetention::Pass {
     for (const auto& [oldest_ns, number] : oldest) {
       TrimRequest request = running_.ages.at(number).OlderThan(age_ns);
       // Each step deletes a bounded number of chunks, while writers wait, and then pauses.
-      while (trimmed_bytes_ < bytes_max && !deps_.is_ending()) {
+      while (trimmed_bytes_ < bytes_max && !deps_.environment.IsEnding()) {
         request.bytes_max = bytes_max - trimmed_bytes_;
         const absl::StatusOr<bool> may_remove_more = Step(number, request);
         // One failing stream must not keep the others.
@@ -226,13 +226,13 @@ class CaptureRetention::Pass {
     running_.events_expired += trimmed.events;
     running_.bytes_expired += trimmed.bytes;
     trimmed_bytes_ += trimmed.bytes;
-    deps_.pause(took_ns);
+    deps_.environment.PauseAfterStep(took_ns);
     return trimmed.may_remove_more;
   }
 
   // Deletes slices of time from the oldest event on, so that all streams lose the same period.
   absl::Status BeyondBytes() {
-    for (int i = 0; i < kSlicesMax && !deps_.is_ending(); ++i) {
+    for (int i = 0; i < kSlicesMax && !deps_.environment.IsEnding(); ++i) {
       // Read again after every slice: chunks arrive meanwhile, and how many bytes a slice of time
       // holds is not known before.
       ASSIGN_OR_RETURN(const uint64_t bytes, deps_.store.chunks().BytesOf(record_.id));
@@ -259,7 +259,7 @@ class CaptureRetention::Pass {
 };
 
 RetentionTime CaptureRetention::Now() const {
-  return {.reference_ns = deps_.reference_now_ns(),
+  return {.reference_ns = deps_.environment.ReferenceNs(),
           .realtime_ns = deps_.clock.RealtimeNs(),
           .monotonic_ns = deps_.clock.MonotonicNs()};
 }
@@ -268,7 +268,7 @@ absl::Status CaptureRetention::Run() {
   absl::Status first_error;
   std::set<CaptureId> present;
   for (const CaptureId& id : deps_.store.captures().Ids()) {
-    if (deps_.is_ending()) return first_error;
+    if (deps_.environment.IsEnding()) return first_error;
     const absl::Status status = Look(id);
     if (!status.ok()) deps_.metrics.errors.Increment();
     first_error.Update(status);
@@ -304,7 +304,7 @@ absl::Status CaptureRetention::Look(const CaptureId& id) {
     running_.erase(at);
   }
   if (!HasEnded(record->state)) return absl::OkStatus();
-  const uint64_t delete_at_ns = delete_at_[id] = DeleteAtNs(*record, deps_.set_forward_since);
+  const uint64_t delete_at_ns = delete_at_[id] = DeleteAtNs(*record, deps_.environment);
   return deps_.clock.RealtimeNs() < delete_at_ns ? absl::OkStatus() : DeleteCapture(*record);
 }
 
@@ -337,7 +337,7 @@ void CaptureRetention::LogExpiredTotals(const CaptureRecord& record, Running& ru
                         .bytes = std::exchange(running.bytes_expired, 0)};
   SPDLOG_INFO("capture {}: {} events in {} bytes have expired since the last report",
               record.id.ToString(), expired.events, expired.bytes);
-  deps_.on_expired(expired);
+  deps_.environment.OnExpired(expired);
 }
 
 CaptureRetention::~CaptureRetention() {
@@ -353,7 +353,7 @@ absl::Status CaptureRetention::RefreshMaps() {
   if (maps_monotonic_ns_ != 0 && now_ns < maps_monotonic_ns_ + kMapsMaxAgeNs) {
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(ClockMaps maps, deps_.clock_maps());
+  ASSIGN_OR_RETURN(ClockMaps maps, deps_.environment.ReadClockMaps());
   // Ages refer to the maps. Each pass calls Note before it uses them, and for all of them, because
   // a running capture loses no stream.
   maps_ = std::move(maps);
@@ -364,18 +364,20 @@ absl::Status CaptureRetention::RefreshMaps() {
 absl::Status CaptureRetention::DeleteCapture(const CaptureRecord& record) {
   // The claim keeps exports from starting until the capture is gone.
   const ExportLeases::Claim claim = deps_.leases.ClaimForDeletion(record.id);
-  if (claim == nullptr || !deps_.let_go(record.id)) return absl::OkStatus();  // retried later
+  if (claim == nullptr || !deps_.environment.ReleaseForDeletion(record.id)) {
+    return absl::OkStatus();  // retried later
+  }
   ASSIGN_OR_RETURN(const ChunkStore::Deleted deleted, deps_.store.DeleteCapture(record.id));
   deps_.metrics.captures_deleted.Increment();
   SPDLOG_INFO(
       "capture {} ('{}') deleted by its retention of {} s after its end: {} chunks, {} bytes",
       record.id.ToString(), record.spec.name, record.spec.retention.duration_ns / 1'000'000'000,
       deleted.chunks, deleted.bytes);
-  deps_.on_expired({.capture = record.id,
-                    .job = record.spec.selection.job,
-                    .is_whole = true,
-                    .chunks = deleted.chunks,
-                    .bytes = deleted.bytes});
+  deps_.environment.OnExpired({.capture = record.id,
+                               .job = record.spec.selection.job,
+                               .is_whole = true,
+                               .chunks = deleted.chunks,
+                               .bytes = deleted.bytes});
   return absl::OkStatus();
 }
 

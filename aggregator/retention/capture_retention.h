@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "aggregator/align/core/clock_map.h"
 #include "aggregator/retention/export_leases.h"
+#include "aggregator/retention/retention_environment.h"
 #include "aggregator/store/chunk_trim.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/stream_record.h"
@@ -107,16 +107,6 @@ class StreamAge {
   bool by_receipt_ = false;
 };
 
-// A report about deletions.
-struct Expired {
-  CaptureId capture;
-  std::string job;
-  bool is_whole = false;  // the whole capture, else the oldest part of a running one
-  uint64_t events = 0;    // of a running one
-  uint64_t chunks = 0;    // of a whole one
-  uint64_t bytes = 0;
-};
-
 // Keeps captures within the age and size of their specs: deletes the oldest chunks of running
 // continuous captures, and whole captures whose time after their end is over. Has no thread of its
 // own; one thread at a time. Why chunk by chunk: docs/decisions/0018.
@@ -134,24 +124,9 @@ class CaptureRetention {
     const Clock& clock;
     ExportLeases& leases;
     RetentionMetrics& metrics;
-    // Returns by how much later something with this timestamp expires, because the clock was set
-    // forward since. May be empty: not at all.
-    std::function<uint64_t(uint64_t stamp_ns)> set_forward_since;
-    // Returns the current time of the timescale that clock maps lead to.
-    std::function<uint64_t()> reference_now_ns;
-    // Returns maps from the REALTIME of the present hosts.
-    std::function<absl::StatusOr<ClockMaps>()> clock_maps;
-    // Makes everybody else forget this ended capture; returns false if it is still in use.
-    std::function<bool(const CaptureId&)> let_go;
-    // Called after a step that took this long, so that writers get their turn.
-    std::function<void(uint64_t step_ns)> pause;
-    // Returns true once the current work should end soon; the rest waits for the next start.
-    std::function<bool()> is_ending;
-    // Called for every deletion; for a running capture with sums, every few minutes and at its end.
-    std::function<void(const Expired&)> on_expired;
+    RetentionEnvironment& environment;
   };
-  // All functions but `set_forward_since` must be set. They are called on the thread of Run.
-  explicit CaptureRetention(Deps deps) : deps_(std::move(deps)) {}
+  explicit CaptureRetention(const Deps& deps) : deps_(deps) {}
   ~CaptureRetention();  // reports what has not been reported yet
   CaptureRetention(const CaptureRetention&) = delete;
   CaptureRetention& operator=(const CaptureRetention&) = delete;
@@ -180,7 +155,7 @@ class CaptureRetention {
   absl::Status Look(const CaptureId& id);
   absl::Status TrimCapture(const CaptureRecord& record, Running& running);
   absl::Status DeleteCapture(const CaptureRecord& record);
-  // Reads the clock maps again if they are too old. Fails with the error of `clock_maps`; the
+  // Reads the clock maps again if they are too old. Fails with the error of the environment; the
   // earlier maps then stay in use.
   absl::Status RefreshMaps();
   // Reports what has expired since the last report; nothing if there is nothing.

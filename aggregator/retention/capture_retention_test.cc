@@ -23,21 +23,38 @@ namespace {
 
 constexpr uint64_t kHourNs = 3'600 * kNsPerSecond;
 
+// An aggregator in which little happens; tests change what it answers.
+class FakeRetentionEnvironment final : public RetentionEnvironment {
+ public:
+  explicit FakeRetentionEnvironment(const Clock& clock) : clock_(clock) {}
+
+  uint64_t ForwardSince(uint64_t) const override { return set_forward_ns; }
+  uint64_t ReferenceNs() const override { return clock_.RealtimeNs(); }
+  absl::StatusOr<ClockMaps> ReadClockMaps() override { return ClockMaps(); }
+  bool ReleaseForDeletion(const CaptureId&) override { return may_delete; }
+  void PauseAfterStep(uint64_t) override { ++pauses; }
+  bool IsEnding() const override { return pauses >= ends_at_pause; }
+  void OnExpired(const Expired& report) override { expired.push_back(report); }
+
+  uint64_t set_forward_ns = 0;
+  bool may_delete = true;
+  int pauses = 0;
+  int ends_at_pause = INT_MAX;
+  std::vector<Expired> expired;
+
+ private:
+  const Clock& clock_;
+};
+
 class CaptureRetentionTest : public ::testing::Test {
  protected:
   CaptureRetentionTest() : store_(Store::Open("/store", {.in_memory = true}).value()) {
-    retention_ = std::make_unique<CaptureRetention>(CaptureRetention::Deps{
-        .store = *store_,
-        .clock = clock_,
-        .leases = leases_,
-        .metrics = metrics_,
-        .set_forward_since = [this](uint64_t) { return set_forward_ns_; },
-        .reference_now_ns = [this] { return clock_.RealtimeNs(); },
-        .clock_maps = [this]() -> absl::StatusOr<ClockMaps> { return maps_; },
-        .let_go = [this](const CaptureId&) { return may_let_go_; },
-        .pause = [this](uint64_t) { ++pauses_; },
-        .is_ending = [this] { return pauses_ >= ends_at_pause_; },
-        .on_expired = [this](const Expired& expired) { expired_.push_back(expired); }});
+    retention_ =
+        std::make_unique<CaptureRetention>(CaptureRetention::Deps{.store = *store_,
+                                                                  .clock = clock_,
+                                                                  .leases = leases_,
+                                                                  .metrics = metrics_,
+                                                                  .environment = environment_});
   }
 
   CaptureRecord Continuous(uint64_t retention_ns, uint64_t retention_bytes) {
@@ -89,12 +106,7 @@ class CaptureRetentionTest : public ::testing::Test {
   prometheus::Registry registry_;
   RetentionMetrics metrics_{registry_};
   ExportLeases leases_;
-  ClockMaps maps_;
-  uint64_t set_forward_ns_ = 0;
-  bool may_let_go_ = true;
-  int pauses_ = 0;
-  int ends_at_pause_ = INT_MAX;
-  std::vector<Expired> expired_;
+  FakeRetentionEnvironment environment_{clock_};
   std::map<uint32_t, uint64_t> sequences_;
   std::unique_ptr<CaptureRetention> retention_;
 };
@@ -111,7 +123,7 @@ TEST_F(CaptureRetentionTest, OfARunningCaptureTheLastSecondsAreKept) {
     EXPECT_GE(stream.first_timestamp_ns + 9 * kNsPerSecond, clock_.RealtimeNs());
   }
   EXPECT_GE(metrics_.events_expired.Value(), 2 * 900.0);
-  EXPECT_GT(pauses_, 0);
+  EXPECT_GT(environment_.pauses, 0);
 }
 
 TEST_F(CaptureRetentionTest, AHostWhoseClockIsOffLosesNoMoreThanOthers) {
@@ -174,7 +186,7 @@ TEST_F(CaptureRetentionTest, LongChunksOfHostsMakeItNoCoarser) {
   }
   const StreamRecord host = Streams()[2];
   ASSERT_EQ(host.identity.kind, StreamKind::kHost);
-  EXPECT_GT(host.events_expired(), 0u) << "they go as well";
+  EXPECT_GT(host.events_expired(), 0u) << "host samples expire too";
   EXPECT_GT(host.events, 0u);
 }
 
@@ -205,29 +217,30 @@ TEST_F(CaptureRetentionTest, AnEndedCaptureGoesWhenItsTimeIsOver) {
     ASSERT_TRUE(retention_->Run().ok());
     EXPECT_TRUE(Exists(1)) << "it is being exported";
   }
-  may_let_go_ = false;
+  environment_.may_delete = false;
   ASSERT_TRUE(retention_->Run().ok());
   EXPECT_TRUE(Exists(1));
-  may_let_go_ = true;
+  environment_.may_delete = true;
   ASSERT_TRUE(retention_->Run().ok());
   EXPECT_FALSE(Exists(1));
   EXPECT_TRUE(Exists(2));
   EXPECT_EQ(metrics_.captures_deleted.Value(), 1.0);
-  ASSERT_EQ(expired_.size(), 1u);
-  EXPECT_TRUE(expired_[0].is_whole);
-  EXPECT_EQ(expired_[0].capture, TestCaptureId(1));
+  ASSERT_EQ(environment_.expired.size(), 1u);
+  EXPECT_TRUE(environment_.expired[0].is_whole);
+  EXPECT_EQ(environment_.expired[0].capture, TestCaptureId(1));
 }
 
 TEST_F(CaptureRetentionTest, WhatOfACaptureThatGoesOnHasGoneIsToldAlsoAtTheEnd) {
   Continuous(8 * kNsPerSecond, 0);
   PassSeconds(100, {0});
-  EXPECT_TRUE(expired_.empty()) << "in sums, now and then";
+  EXPECT_TRUE(environment_.expired.empty()) << "expiry is logged as occasional totals";
   PassSeconds(600, {0});
-  ASSERT_EQ(expired_.size(), 1u);
-  EXPECT_FALSE(expired_[0].is_whole);
+  ASSERT_EQ(environment_.expired.size(), 1u);
+  EXPECT_FALSE(environment_.expired[0].is_whole);
   retention_.reset();
-  ASSERT_EQ(expired_.size(), 2u);
-  EXPECT_EQ(expired_[0].events + expired_[1].events, Streams()[0].events_expired());
+  ASSERT_EQ(environment_.expired.size(), 2u);
+  EXPECT_EQ(environment_.expired[0].events + environment_.expired[1].events,
+            Streams()[0].events_expired());
 }
 
 TEST_F(CaptureRetentionTest, WhatHasGoneIsToldAlsoWhenAPassIsCutShort) {
@@ -235,13 +248,13 @@ TEST_F(CaptureRetentionTest, WhatHasGoneIsToldAlsoWhenAPassIsCutShort) {
   other.id = TestCaptureId(2);
   ASSERT_TRUE(store_->captures().Put(other, true).ok());
   PassSeconds(20, {0});
-  ASSERT_TRUE(expired_.empty());
-  ends_at_pause_ = pauses_ + 1;  // after a step in the first capture
+  ASSERT_TRUE(environment_.expired.empty());
+  environment_.ends_at_pause = environment_.pauses + 1;  // after a step in the first capture
   PassSeconds(1, {0});
-  ASSERT_EQ(pauses_, ends_at_pause_);
+  ASSERT_EQ(environment_.pauses, environment_.ends_at_pause);
   retention_ = nullptr;
-  ASSERT_EQ(expired_.size(), 1u);
-  EXPECT_EQ(static_cast<double>(expired_[0].events), metrics_.events_expired.Value());
+  ASSERT_EQ(environment_.expired.size(), 1u);
+  EXPECT_EQ(static_cast<double>(environment_.expired[0].events), metrics_.events_expired.Value());
 }
 
 TEST_F(CaptureRetentionTest, AStoppedContinuousCaptureStaysAsItIs) {
@@ -279,7 +292,7 @@ TEST_F(CaptureRetentionTest, NothingExpiresEarlyBecauseTheClockWasSetForward) {
   record.spec.retention.duration_ns = kHourNs;
   record.started_realtime_ns = record.ended_realtime_ns = clock_.RealtimeNs();
   ASSERT_TRUE(store_->captures().Put(record, true).ok());
-  set_forward_ns_ = 10 * 24 * kHourNs;
+  environment_.set_forward_ns = 10 * 24 * kHourNs;
   clock_.StepRealtimeNs(10 * 24 * kHourNs);
   ASSERT_TRUE(retention_->Run().ok());
   EXPECT_TRUE(Exists(1));

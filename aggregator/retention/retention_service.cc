@@ -23,31 +23,15 @@ constexpr uint64_t kPauseMaxNs = 50'000'000;
 
 RetentionService::RetentionService(const Deps& deps)
     : metrics_(deps.registry),
+      clock_(deps.clock),
+      clocks_(deps.clocks),
+      clock_steps_(deps.clock_steps),
       owner_(deps.owner),
-      retention_(
-          {.store = deps.store,
-           .clock = deps.clock,
-           .leases = deps.leases,
-           .metrics = metrics_,
-           .set_forward_since = [&steps = deps.clock_steps](
-                                    uint64_t stamp_ns) { return steps.ForwardSince(stamp_ns); },
-           .reference_now_ns = [&clocks = deps.clocks] { return clocks.ReferenceNs(); },
-           // The maps of the present hosts, as an export of this moment would use them.
-           .clock_maps = [&clocks = deps.clocks,
-                          &clock = deps.clock]() -> absl::StatusOr<ClockMaps> {
-             ASSIGN_OR_RETURN(CaptureClocks now, clocks.book().Now(clock.RealtimeNs()));
-             return std::move(now.maps);
-           },
-           .let_go = [&owner =
-                          deps.owner](const CaptureId& id) { return owner.ReleaseForDeletion(id); },
-           .pause =
-               [](uint64_t step_ns) {
-                 std::this_thread::sleep_for(
-                     std::chrono::nanoseconds(std::clamp(step_ns, kPauseMinNs, kPauseMaxNs)));
-               },
-           .is_ending = [this] { return is_ending_.load(); },
-           .on_expired = [&owner =
-                              deps.owner](const Expired& expired) { owner.OnExpired(expired); }}) {
+      retention_({.store = deps.store,
+                  .clock = deps.clock,
+                  .leases = deps.leases,
+                  .metrics = metrics_,
+                  .environment = *this}) {
   loop_.PostDelayedTask([this] { RunAndAgain(); }, kIntervalNs);
   thread_ = std::thread([this] { loop_.Run(); });
 }
@@ -59,6 +43,16 @@ void RetentionService::End() {
   if (!thread_.joinable()) return;
   loop_.Quit();
   thread_.join();
+}
+
+absl::StatusOr<ClockMaps> RetentionService::ReadClockMaps() {
+  ASSIGN_OR_RETURN(CaptureClocks now, clocks_.book().Now(clock_.RealtimeNs()));
+  return std::move(now.maps);
+}
+
+void RetentionService::PauseAfterStep(uint64_t step_ns) {
+  std::this_thread::sleep_for(
+      std::chrono::nanoseconds(std::clamp(step_ns, kPauseMinNs, kPauseMaxNs)));
 }
 
 // Errors are logged here, and what failed is tried again by the next pass.

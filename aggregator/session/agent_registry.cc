@@ -112,7 +112,7 @@ void AgentRegistry::Touch(const std::string& agent_id, uint64_t now_realtime_ns)
 
 absl::Status AgentRegistry::PutWorker(const std::string& agent_id, const WorkerInfo& worker) {
   const auto it = agents_.find(agent_id);
-  if (it == agents_.end()) return NotFound("a worker of the unknown agent {}", agent_id);
+  if (it == agents_.end()) return NotFound("the unknown agent {} reports a worker", agent_id);
   KnownAgent& agent = it->second;
   if (worker.identity.instance_id != agent.info.instance_id) {
     return InvalidArgument("agent {} is on instance {} and reports a worker on {}", agent_id,

@@ -61,13 +61,13 @@ TEST(AgentRegistry, ANewConnectionSupersedesTheOldOne) {
 TEST(AgentRegistry, SaysWhoHasBeenAwayForLong) {
   AgentRegistry registry;
   ASSERT_TRUE(registry.Connect(AgentOf("a"), 1, 10).ok());
-  EXPECT_FALSE(IsAwayFor(registry.Find("a"), 100, 5'000)) << "it is connected";
+  EXPECT_FALSE(IsAwayFor(registry.Find("a"), 100, 5'000)) << "the agent is connected";
   ASSERT_TRUE(registry.Disconnect("a", 1, 5'000));
   EXPECT_FALSE(IsAwayFor(registry.Find("a"), 100, 5'100));
   EXPECT_TRUE(IsAwayFor(registry.Find("a"), 100, 5'101));
   ASSERT_TRUE(registry.Connect(AgentOf("a"), 2, 6'000).ok());
   EXPECT_FALSE(IsAwayFor(registry.Find("a"), 100, 6'000));
-  EXPECT_TRUE(IsAwayFor(registry.Find("b"), 100, 6'000)) << "nobody knows it any more";
+  EXPECT_TRUE(IsAwayFor(registry.Find("b"), 100, 6'000)) << "the agent is unknown";
 }
 
 TEST(AgentRegistry, BoundsTheWorkersOfAnAgentAndChecksTheirInstance) {

@@ -206,7 +206,7 @@ TEST_F(ArmingTest, WithoutAnyoneItEndsAtOnceAndSaysWhatThereIs) {
   EXPECT_EQ(saved_[id].state, CaptureState::kNotBegun);
   EXPECT_THAT(saved_[id].end_warnings,
               ElementsAre("no worker matched; there is 1 worker of job llama on 1 instance (i-a "
-                          "pid 4711); 1 instance: i-a; is llama meant?"));
+                          "pid 4711); 1 instance: i-a; did you mean llama?"));
 }
 
 TEST_F(ArmingTest, AStandingCaptureWaitsForItsWorkers) {

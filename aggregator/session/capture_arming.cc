@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "lib/trace/capture_obstacle.h"
 #include "lib/trace/limits.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

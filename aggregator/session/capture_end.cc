@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "aggregator/session/capture_arming.h"
-#include "lib/trace/capture_obstacle.h"
 #include "lib/trace/capture_record.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "lib/trace/capture_obstacle.h"
 #include "lib/trace/capture_record.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 

@@ -68,7 +68,7 @@ absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& regis
     if (MayBeFrameworks(spec, name)) continue;
     return InvalidArgument(
         "unknown event type '{}'{}; the runtimes of the selected workers provide {}", name,
-        unknown.nearest.empty() ? "" : fmt::format(", is '{}' meant?", unknown.nearest),
+        unknown.nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", unknown.nearest),
         fmt::join(known.begin(), known.end(), ", "));
   }
   return absl::OkStatus();
@@ -97,7 +97,7 @@ absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, Capture
     return FailedPrecondition(
         "no flight recorder is on{}; start one with neurontrace flight-recorder on; earlier events "
         "cannot be recovered",
-        spec.selection.empty() ? "" : " for what is selected");
+        spec.selection.empty() ? "" : " for the selected workers");
   }
   if (fitting.size() > 1) {
     std::string named;

@@ -61,10 +61,11 @@ TEST_F(CaptureRequestTest, LeavesOutTheNoiseOfAllocationsUnlessAsked) {
 }
 
 TEST_F(CaptureRequestTest, AnUnknownEventTypeIsRefusedWithTheNearest) {
-  EXPECT_EQ(WhyInvalid({.filter = {.event_types = {"hardware", "^cc_runing"}}}),
-            "unknown event type 'cc_runing', is 'cc_running' meant?; the runtimes of the selected "
-            "workers provide cc_running, kmgr_exec_core, nc_exec_running, nrt_tensor_free, "
-            "nrt_tensor_read");
+  EXPECT_EQ(
+      WhyInvalid({.filter = {.event_types = {"hardware", "^cc_runing"}}}),
+      "unknown event type 'cc_runing' (did you mean 'cc_running'?); the runtimes of the selected "
+      "workers provide cc_running, kmgr_exec_core, nc_exec_running, nrt_tensor_free, "
+      "nrt_tensor_read");
   // Groups, and the names of the documentation.
   EXPECT_TRUE(Complete({.filter = {.event_types = {"software", "cc_exec", "^tensor_read"}}}).ok());
 }
@@ -153,7 +154,7 @@ TEST_F(CaptureRequestTest, ASnapshotTakesTheFlightRecorderThatFits) {
                 ->timing.flight_recorder,
             gpt);
   EXPECT_THAT(refused({.mode = CaptureMode::kSnapshot, .selection = {.job = "other"}}),
-              HasSubstr("for what is selected"));
+              HasSubstr("for the selected workers"));
   EXPECT_EQ(Complete({.mode = CaptureMode::kSnapshot, .timing = {.flight_recorder = llama}})
                 ->selection.job,
             "llama");

@@ -7,8 +7,8 @@
 #include <cassert>
 
 #include "lib/trace/capture_limits.h"
-#include "lib/trace/capture_obstacle.h"
 #include "lib/trace/limits.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 namespace {

@@ -407,7 +407,7 @@ void Coordinator::StopIfDue(TrackedCapture& capture, const SessionTime& now) {
   CaptureSession& session = capture.session;
   const CaptureRecord& record = session.record();
   if (session.IsStopDue(now)) {
-    WarnIfFailed(Stop(capture, /*by_time=*/true), "its time was over", session);
+    WarnIfFailed(Stop(capture, /*by_time=*/true), "its duration elapsed", session);
   } else if (const auto over = capture.execution_stop.Check(record, now)) {
     if (!over->empty()) session.Warn(fmt::format("it was stopped: {}", *over));
     WarnIfFailed(Stop(capture, /*by_time=*/false), "its executions were over", session);
@@ -416,7 +416,7 @@ void Coordinator::StopIfDue(TrackedCapture& capture, const SessionTime& now) {
     session.Warn(fmt::format("it was stopped: {}", why));
     const absl::Status stopped = Stop(capture, /*by_time=*/false);
     if (stopped.ok()) journal_.ReportStoppedByQuota(record, why);
-    WarnIfFailed(stopped, "it was to stop", session);
+    WarnIfFailed(stopped, "a stop condition was met", session);
   }
 }
 
@@ -425,7 +425,7 @@ void Coordinator::TickRunning(TrackedCapture& capture, const SessionTime& now) {
   if (now.monotonic_ns < capture.retry_ns) return;
   CaptureSession& session = capture.session;
   if (session.IsJudgementDue(now)) {
-    WarnIfFailed(JudgeArming(capture), "who can take part was known", session);
+    WarnIfFailed(JudgeArming(capture), "its participants were determined", session);
   }
   if (session.state() != CaptureState::kRecording) return;
   const CaptureRecord& record = session.record();

@@ -324,7 +324,7 @@ TEST_F(CoordinatorTest, RemembersWorkersWithoutAPart) {
   EXPECT_EQ(told.size(), 3u);
   EXPECT_EQ(told[0].first, NonParticipantReason::kAgentAway);
   EXPECT_EQ(told[2].first, NonParticipantReason::kNotSelected);
-  EXPECT_EQ(told[2].second, "the capture selects job llama, this is job other");
+  EXPECT_EQ(told[2].second, "the capture selects job llama, but this worker has job other");
   EXPECT_EQ(told[4].first, NonParticipantReason::kNotReported);
   Connect("away");
   EXPECT_EQ(coordinator_->FindRunning(id)->non_participants.size(), 2u);
@@ -359,7 +359,7 @@ TEST_F(CoordinatorTest, ADurationThatIsOverWaitsForTheDisk) {
   Advance(2 * kSecondNs);
   EXPECT_EQ(saved_[id].state, CaptureState::kStopping);
   EXPECT_THAT(orders_, ElementsAre("a stop"));
-  EXPECT_THAT(saved_[id].warnings, Contains(HasSubstr("its time was over")));
+  EXPECT_THAT(saved_[id].warnings, Contains(HasSubstr("its duration elapsed")));
 }
 
 TEST_F(CoordinatorTest, AnAgentRecordsOnlyWhenItsPartIsWrittenDown) {

@@ -33,7 +33,7 @@ std::string MeantBy(const CaptureSpec& spec, const std::vector<std::string>& job
   std::string text;
   const auto ask = [&](const std::string& name, const std::vector<std::string>& there_are) {
     const std::string nearest = NearestName(name, there_are);
-    if (!nearest.empty() && nearest != name) text += fmt::format("; is {} meant?", nearest);
+    if (!nearest.empty() && nearest != name) text += fmt::format("; did you mean {}?", nearest);
   };
   if (!spec.selection.job.empty()) ask(spec.selection.job, jobs);
   // Each is compared with all instances, and a reader can use one or two answers.

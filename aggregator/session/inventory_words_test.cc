@@ -24,7 +24,7 @@ TEST(NearestName, FindsWhatWasMeantAndNothingElse) {
   EXPECT_EQ(NearestName("x", {}), "");
   const std::vector<std::string> long_names = {std::string(500, 'a'), std::string(65, 'a')};
   EXPECT_EQ(NearestName(std::string(65, 'a'), long_names), "") << "takes too long to compare";
-  EXPECT_EQ(NearestName(std::string(63, 'a'), long_names), long_names[0]) << "a part of it";
+  EXPECT_EQ(NearestName(std::string(63, 'a'), long_names), long_names[0]) << "a prefix of the name";
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "aggregator/session/coordinator_test_support.h"
 #include "lib/trace/capture_limits.h"
-#include "lib/trace/capture_obstacle.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 namespace {
@@ -184,22 +184,22 @@ TEST_F(ObstaclesTest, OneThatIsArmedAndNeverBegins) {
   EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("never reported its start")));
 }
 
-TEST_F(ObstaclesTest, AFlightRecorderThatGaveWayIsNoLoss) {
+TEST_F(ObstaclesTest, ASuspendedFlightRecorderIsNoLoss) {
   const CaptureId id = Start({.mode = CaptureMode::kFlightRecorder});
   Arm("a", id);
   Arm("b", id);
-  Report("b", id, CaptureWorkerState::kSuspended, "gives way to another capture");
+  Report("b", id, CaptureWorkerState::kSuspended, "suspended for another capture");
   End(id);
   EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
 }
 
 // Nobody has confirmed what it had recorded before it was suspended.
-TEST_F(ObstaclesTest, AContinuousCaptureThatGaveWayHasToDeliverAllTheSame) {
+TEST_F(ObstaclesTest, ASuspendedContinuousCaptureHasToDeliverAllTheSame) {
   const CaptureId id =
       Start({.mode = CaptureMode::kContinuous, .retention = {.duration_ns = 60'000'000'000}});
   Arm("a", id);
   Arm("b", id);
-  Report("b", id, CaptureWorkerState::kSuspended, "gives way to another capture");
+  Report("b", id, CaptureWorkerState::kSuspended, "suspended for another capture");
   End(id);
   EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
   EXPECT_EQ(StatusOf(id, "b").state, CaptureWorkerState::kLost);

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "lib/health/metric_builders.h"
-#include "lib/trace/capture_obstacle.h"
+#include "lib/trace/worker_info.h"
 
 namespace neurontrace {
 namespace {
@@ -56,7 +56,7 @@ CaptureMetrics::CaptureMetrics(prometheus::Registry& registry)
       arm_seconds_(Seconds(registry, "neurontrace_aggregator_arm_seconds",
                            "Time from the command to the decision whether a capture starts")),
       begin_lead_seconds_(Seconds(registry, "neurontrace_aggregator_begin_lead_seconds",
-                                  "Time from that decision to the start of the capture")),
+                                  "Time from the decision that a capture starts to its start")),
       workers_refused_(MakeCounterFamily(registry, "neurontrace_aggregator_workers_refused_total",
                                          "Selected workers that could not take part, by reason")),
       ended_(MakeCounterFamily(registry, "neurontrace_aggregator_captures_ended_total",

@@ -115,8 +115,8 @@ TEST_F(StoreCheckTest, TheCertificateOfTheCaptureRemembersWhatItFound) {
     const auto store = OpenStore();
     const auto record = store->captures().Get(TestCaptureId(1)).value();
     const Certificate certificate = ReadCertificate(*store, record).value();
-    EXPECT_THAT(certificate.findings, Contains(AllOf(HasSubstr("found by a check of the store"),
-                                                     HasSubstr("its record says events"))));
+    EXPECT_THAT(certificate.findings,
+                Contains(AllOf(HasSubstr("found by a check of the store"), HasSubstr("events: "))));
     EXPECT_FALSE(certificate.complete);
   }
 }
@@ -148,11 +148,11 @@ TEST_F(StoreCheckTest, ReadsEveryArtifact) {
   const std::string where =
       "capture " + TestCaptureId(1).ToString() + ": artifact i-1_pid_7/ntrace.pb: its content ";
   write("of the vendor's profileR");
-  EXPECT_EQ(Faults(Check()), where + "does not have its hash\n");
+  EXPECT_EQ(Faults(Check()), where + "does not match its hash\n");
   write("short");
   EXPECT_EQ(Faults(Check()), where + "has 5 bytes, not 24\n");
   std::filesystem::remove(file);
-  EXPECT_EQ(Faults(Check()), where + "is not there\n");
+  EXPECT_EQ(Faults(Check()), where + "is missing\n");
 }
 
 TEST_F(StoreCheckTest, FindsWhatOnlyTheContentsTell) {
@@ -177,9 +177,9 @@ TEST_F(StoreCheckTest, FindsWhatOnlyTheContentsTell) {
     EXPECT_TRUE(database.Put(Family::kChunks, keys::Chunk(id, 9, 0), "x", true).ok());
   });
   const std::string faults = Faults(Check());
-  EXPECT_THAT(faults, HasSubstr("stream 0, chunk 1: not there: the next one is 2"));
-  EXPECT_THAT(faults, HasSubstr("stream 1, chunk 0: its index entry is not there"));
-  EXPECT_THAT(faults, HasSubstr("stream 1: its record says events"));
+  EXPECT_THAT(faults, HasSubstr("stream 0, chunk 1: it is missing; the next one is 2"));
+  EXPECT_THAT(faults, HasSubstr("stream 1, chunk 0: its index entry is missing"));
+  EXPECT_THAT(faults, HasSubstr("stream 1: events: "));
   EXPECT_THAT(faults, HasSubstr("stream 9: it has entries in chunks but no record"));
 }
 
@@ -207,7 +207,7 @@ TEST_F(StoreCheckTest, AnIndexEntryHasToBeWhatItsChunkGives) {
     return Faults(Check());
   };
   EXPECT_THAT(rewrite([](ForeignStops&) {}), IsEmpty());
-  const auto is_other = HasSubstr("chunk 0: its index entry says something else than its columns");
+  const auto is_other = HasSubstr("chunk 0: its index entry does not match its columns");
   EXPECT_THAT(rewrite([](auto& stops) { stops.event_types.back() += "x"; }), is_other);
   EXPECT_THAT(rewrite([](auto& stops) { stops.event_types.pop_back(); }), is_other);
   EXPECT_THAT(rewrite([](auto& stops) { stops.has_all_types = false; }), is_other);

@@ -104,7 +104,7 @@ TEST_F(StoreRecoveryTest, DamageInTheMiddleOfTheLogIsACountedLoss) {
   EXPECT_EQ(records[0].losses[0].place, LossPlace::kStore);
   ExpectReadable(*store);
   EXPECT_THAT(store->captures().Get(TestCaptureId(1))->warnings,
-              Contains(HasSubstr("damage of the store's disk lost")));
+              Contains(HasSubstr("disk damage destroyed")));
 }
 
 // The audit log lies in the store's directory, and its name ends like a write-ahead log's.
@@ -165,7 +165,7 @@ TEST_F(StoreRecoveryTest, AHeaderOfZerosInTheLogIsACountedLoss) {
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0].next_sequence, 60u);
   EXPECT_GT(records[0].events_lost(), 0u);
-  EXPECT_LT(records[0].events_lost(), 10 * kEventsPerChunk) << "the write that it hit, no block";
+  EXPECT_LT(records[0].events_lost(), 10 * kEventsPerChunk) << "only the damaged write is lost";
   EXPECT_TRUE(records[0].Conserved());
   ExpectReadable(*store);
 }
@@ -193,7 +193,7 @@ TEST_F(StoreRecoveryTest, WhatACheckFoundAndARepairEndedIsNoFinding) {
                           .stream = 0,
                           .sequence = 0,
                           .kind = RemarkKind::kStoreFault,
-                          .what = "chunk 0: not there: the next one is 1"};
+                          .what = "chunk 0: it is missing; the next one is 1"};
   ASSERT_TRUE(AppendFoundDamage(path(), *rocksdb::Env::Default(), {&whole, 1}).ok());
   const auto store = OpenStore();
   ASSERT_NE(store, nullptr);
@@ -427,7 +427,7 @@ TEST_F(StoreRecoveryTest, WithoutItsCurrentFileTheOldFilesAreNotDeleted) {
   const auto blobs = Files(".blob").size();
   const auto refused = Store::Open(path(), {});  // with nothing to look at chunks with
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("its file CURRENT is gone"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("its file CURRENT is missing"));
   EXPECT_EQ(Files(".blob").size(), blobs);
 }
 

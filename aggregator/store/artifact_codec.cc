@@ -49,17 +49,17 @@ v1::StoredArtifact ToStored(const Entry& entry) {
 template <typename Entry>
 absl::StatusOr<Entry> Restored(std::string_view key, char kind, const v1::StoredArtifact& message) {
   if (key.size() != kPlaceKeyBytes || key.front() != kind) {
-    return InvalidArgument("a key of another form");
+    return InvalidArgument("malformed key");
   }
   Entry entry;
   ASSIGN_OR_RETURN(entry.capture_id, CaptureId::FromBytes(key.substr(1, CaptureId::kBytes)));
   entry.agent_id = CleanStored(message.agent_id());
   entry.root = message.root();
-  if (!entry.root.empty() && !IsArtifactRoot(entry.root)) return InvalidArgument("a bad root");
+  if (!entry.root.empty() && !IsArtifactRoot(entry.root)) return InvalidArgument("malformed root");
   ASSIGN_OR_RETURN(entry.place,
                    MakeArtifactPlace(message.directory(), message.session(), message.name()));
   entry.bytes = message.bytes();
-  if (PlaceKey(kind, entry) != key) return InvalidArgument("it is misplaced");
+  if (PlaceKey(kind, entry) != key) return InvalidArgument("its key does not match its value");
   return entry;
 }
 
@@ -101,13 +101,13 @@ std::string EncodeReference(const ArtifactReference& reference) {
 // ArtifactStore to find out.
 absl::StatusOr<ArtifactReference> DecodeReference(std::string_view key, std::string_view value) {
   return DecodeStored<v1::StoredArtifact>(
-      "a reference to an artifact", value,
+      "artifact reference", value,
       [&](v1::StoredArtifact& message) -> absl::StatusOr<ArtifactReference> {
         ASSIGN_OR_RETURN(auto reference, Restored<ArtifactReference>(key, kReferenceKey, message));
         reference.sha256 = message.sha256();
         reference.modified_realtime_ns = message.modified_realtime_ns();
         if (reference.sha256.size() == kSha256Bytes) return reference;
-        return InvalidArgument("a hash of {} bytes", reference.sha256.size());
+        return InvalidArgument("invalid hash of {} bytes", reference.sha256.size());
       });
 }
 
@@ -119,8 +119,7 @@ std::string EncodeForgone(const ArtifactForgone& forgone) {
 
 absl::StatusOr<ArtifactForgone> DecodeForgone(std::string_view key, std::string_view value) {
   return DecodeStored<v1::StoredArtifact>(
-      "a note about an artifact", value,
-      [&](v1::StoredArtifact& message) -> absl::StatusOr<ArtifactForgone> {
+      "artifact note", value, [&](v1::StoredArtifact& message) -> absl::StatusOr<ArtifactForgone> {
         ASSIGN_OR_RETURN(auto forgone, Restored<ArtifactForgone>(key, kForgoneKey, message));
         // The limit protects readers of a store that somebody else has written.
         forgone.reason = CleanText(message.reason(), limits::kArtifactReasonBytesMax);

@@ -18,7 +18,7 @@
 namespace neurontrace {
 namespace {
 
-constexpr char kDoingArtifacts[] = "keeping artifacts";
+constexpr char kDoingArtifacts[] = "storing artifacts";
 constexpr size_t kHexSize = 2 * kSha256Bytes;
 // Partial files that nobody has continued for an hour are deleted: an agent retries within minutes.
 constexpr uint64_t kPartialAgeMaxUs = 3'600'000'000;
@@ -181,7 +181,8 @@ absl::Status ArtifactFiles::Reserve(const std::string& sha256, uint64_t bytes) {
   const auto known = partials_.find(sha256);
   const bool is_taken = known != partials_.end() && known->second.receiving;
   if (is_taken || static_cast<size_t>(receiving) >= limits::kArtifactUploadsMax) {
-    return Unavailable("{}", is_taken ? "it is being received" : "too many are being received");
+    return Unavailable(
+        "{}", is_taken ? "it is already being received" : "too many artifacts are being received");
   }
   // A continued upload replaces the reservation of its earlier attempt. Subtractions stop at zero,
   // and the sum is compared without adding, as `bytes` comes from a peer and could overflow it.
@@ -189,7 +190,7 @@ absl::Status ArtifactFiles::Reserve(const std::string& sha256, uint64_t bytes) {
   assert(bytes_ >= before);
   const uint64_t kept = bytes_ - std::min(bytes_, before);
   if (bytes > bytes_max_ || kept > bytes_max_ - bytes) {
-    return ResourceExhausted("artifacts have {} of {} bytes", kept, bytes_max_);
+    return ResourceExhausted("artifacts use {} of {} bytes", kept, bytes_max_);
   }
   uint64_t free_bytes = 0;
   // A file system that cannot report its free space is not a reason to refuse; a write then fails.
@@ -251,7 +252,7 @@ absl::Status ArtifactFiles::Remove(const std::string& sha256) {
 // the open file.
 absl::StatusOr<std::string> ArtifactFiles::Read(const std::string& sha256, uint64_t offset,
                                                 size_t bytes_max) const {
-  if (!Has(sha256)) return NotFound("no artifact {}", HexOf(sha256));
+  if (!Has(sha256)) return NotFound("there is no artifact {}", HexOf(sha256));
   std::unique_ptr<rocksdb::RandomAccessFile> file;
   RETURN_IF_ERROR(DiskStatus(env_.NewRandomAccessFile(PlaceOf(sha256), &file, {})));
   std::string bytes(bytes_max, '\0');
@@ -286,7 +287,7 @@ ArtifactFiles::Upload::~Upload() {
 absl::Status ArtifactFiles::Upload::Append(std::string_view bytes) {
   assert(file_ != nullptr && offset_ <= bytes_);
   if (bytes.size() > bytes_ - offset_) {
-    return absl::Status(absl::StatusCode::kOutOfRange, "more bytes than were told");
+    return absl::Status(absl::StatusCode::kOutOfRange, "more bytes than announced");
   }
   RETURN_IF_ERROR(DiskStatus(file_->Append({bytes.data(), bytes.size()})));
   hash_.Update(bytes);
@@ -296,14 +297,15 @@ absl::Status ArtifactFiles::Upload::Append(std::string_view bytes) {
 
 absl::Status ArtifactFiles::Upload::Finish() {
   assert(file_ != nullptr && offset_ <= bytes_);
-  if (offset_ < bytes_) return FailedPrecondition("{} of {} bytes have come", offset_, bytes_);
+  if (offset_ < bytes_)
+    return FailedPrecondition("only {} of {} bytes have arrived", offset_, bytes_);
   if (hash_.Finish() != sha256_) {
     file_->Close().PermitUncheckedError();
     file_.reset();
     const MutexLock lock(files_.mutex_);
     files_.Forget(sha256_);
     is_settled_ = true;
-    return DataLoss("the bytes that came have another hash");
+    return DataLoss("the received bytes do not match their hash");
   }
   // The order makes the promise of the class true: bytes are on the disk before the name is, and
   // the name before any reference to it is written.

@@ -34,7 +34,7 @@ absl::Status ArtifactStore::Open() {
   const auto lose = [&](const ArtifactReference& reference) {
     const ArtifactForgone forgone{reference.capture_id, reference.agent_id,
                                   reference.root,       reference.place,
-                                  reference.bytes,      "its content is gone from the store"};
+                                  reference.bytes,      "its content is missing from the store"};
     broken.Put(family, ForgoneKey(forgone), EncodeForgone(forgone));
   };
   std::set<std::string> owners;
@@ -126,7 +126,7 @@ absl::StatusOr<ArtifactStore::Outcome> ArtifactStore::Refer(const ArtifactRefere
   if (was_forgone) batch.Delete(family, forgone_key);
   batch.Put(family, key, value);
   batch.Put(family, OwnerKey(reference.sha256, key), rocksdb::Slice());
-  RETURN_IF_ERROR(database_.Write(batch, true, "keeping a reference to an artifact"));
+  RETURN_IF_ERROR(database_.Write(batch, true, "storing a reference to an artifact"));
   if (!known.ok()) ++counts.references;
   // The counts follow the write, so a failed write leaves them right.
   if (was_forgone) --counts.forgone;
@@ -148,7 +148,7 @@ absl::StatusOr<ArtifactStore::Outcome> ArtifactStore::Forgo(const ArtifactForgon
   if (!known.ok() && counts.forgone >= limits::kArtifactsForgoneMax) return Outcome::kTooMany;
   rocksdb::WriteBatch batch;
   batch.Put(database_.family(Family::kArtifacts), key, value);
-  RETURN_IF_ERROR(database_.Write(batch, true, "noting an artifact that is not kept"));
+  RETURN_IF_ERROR(database_.Write(batch, true, "recording an artifact that is not stored"));
   if (!known.ok()) ++counts.forgone;
   return Outcome::kKept;
 }

@@ -75,7 +75,7 @@ TEST_F(ArtifactStoreTest, TwoWorkersWithTheSameContentShareIt) {
   EXPECT_EQ(artifacts().Refer(first).value(), Outcome::kMissing);
   EXPECT_EQ(Keep(first, "content"), Outcome::kKept);
   EXPECT_EQ(Keep(second, "content"), Outcome::kKept);
-  EXPECT_EQ(Keep(second, "content"), Outcome::kKept) << "told again";
+  EXPECT_EQ(Keep(second, "content"), Outcome::kKept) << "a repeated call succeeds";
   EXPECT_EQ(artifacts().List(TestCaptureId(1)).value(),
             (std::vector<ArtifactReference>{first, second}));
   const auto sum = artifacts().Sum(TestCaptureId(1)).value();
@@ -203,7 +203,7 @@ TEST_F(ArtifactStoreTest, WhatDidNotComeTakesNoRoom) {
   EXPECT_EQ(files().Receive(HashOfText("other"), 97).status().code(),
             absl::StatusCode::kResourceExhausted);
   upload = files().Receive(HashOfText("something"), 100).value();
-  EXPECT_EQ(upload->offset(), 4u) << "and it is gone on with";
+  EXPECT_EQ(upload->offset(), 4u) << "the upload resumes";
   EXPECT_EQ(files().bytes(), 100u);
 }
 
@@ -248,7 +248,7 @@ TEST_F(ArtifactStoreTest, OpeningRemovesWhatInterruptionsLeave) {
   const auto lost = artifacts().Forgone(TestCaptureId(1)).value();
   ASSERT_THAT(lost, SizeIs(1));
   EXPECT_EQ(lost[0].place.name, "host_mem.pb");
-  EXPECT_EQ(lost[0].reason, "its content is gone from the store");
+  EXPECT_EQ(lost[0].reason, "its content is missing from the store");
   EXPECT_THAT(artifacts().List(TestCaptureId(2)).value(), IsEmpty());
 }
 
@@ -260,7 +260,7 @@ TEST_F(ArtifactStoreTest, WhatIsNotKeptIsNotedUntilItIsKept) {
                           .bytes = 4,
                           .reason = "the disk is full"};
   EXPECT_EQ(artifacts().Forgo(forgone).value(), Outcome::kKept);
-  EXPECT_EQ(artifacts().Forgo(forgone).value(), Outcome::kKept) << "told again";
+  EXPECT_EQ(artifacts().Forgo(forgone).value(), Outcome::kKept) << "a repeated call succeeds";
   forgone.reason = "it changed all the time";
   EXPECT_EQ(artifacts().Forgo(forgone).value(), Outcome::kKept);
   Open();

@@ -122,10 +122,11 @@ absl::StatusOr<BlobScan> ScanBlobFile(
 }
 
 absl::Status CheckBlobFileEnds(const std::string& file, rocksdb::Env& env) {
-  const std::string doing = fmt::format("looking at {}", file);
+  const std::string doing = fmt::format("checking {}", file);
   uint64_t size = 0;
   RETURN_IF_ERROR(FromRocksDb(env.GetFileSize(file, &size), doing));
-  if (size < kFileHeaderBytes + kFooterBytes) return DataLoss("{}: it has {} bytes", doing, size);
+  if (size < kFileHeaderBytes + kFooterBytes)
+    return DataLoss("{}: it has only {} bytes", doing, size);
   std::unique_ptr<rocksdb::RandomAccessFile> bytes;
   RETURN_IF_ERROR(FromRocksDb(env.NewRandomAccessFile(file, &bytes, {}), doing));
   // Serves both reads, one after the other: the views of the header are no longer used by then.

@@ -73,7 +73,7 @@ absl::Status StoredChunk::Parse() {
   const std::string_view value = ToView(pinned_->value);
   const auto frame = ChunkFrame::Decode(value);
   if (!frame)
-    return DataLoss("its value of {} bytes is none of format {}", value.size(),
+    return DataLoss("its value of {} bytes does not have format {}", value.size(),
                     ChunkFrame::kVersion);
   event_count_ = frame->event_count;
   first_timestamp_ns_ = frame->first_timestamp_ns;
@@ -119,7 +119,8 @@ void ChunkIndexIterator::Take() {
   if (!Valid()) return;
   const auto key = keys::ParseChunkIndex(ToView(position_->it->key()));
   if (!key) {
-    status_ = DataLoss("a key of {} bytes in family chunk_index", position_->it->key().size());
+    status_ =
+        DataLoss("malformed key of {} bytes in family chunk_index", position_->it->key().size());
     return;
   }
   entry_.sequence = key->sequence;
@@ -200,7 +201,7 @@ absl::StatusOr<std::vector<StreamRecord>> CaptureReader::StoredRecords() const {
       OptionsFor(snapshot_), Family::kStreams, capture_.bytes(),
       [&](std::string_view key, std::string_view value) {
         const auto parsed = keys::ParseStream(key);
-        if (!parsed) return DataLoss("a key of {} bytes in family streams", key.size());
+        if (!parsed) return DataLoss("malformed key of {} bytes in family streams", key.size());
         auto record = DecodeStreamRecord(parsed->stream, value);
         if (!record.ok()) return record.status();
         // Damage that was found while the database took no writes is not in the stored record yet.

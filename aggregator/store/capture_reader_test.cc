@@ -75,7 +75,7 @@ TEST(CaptureReader, SumsEventsOfWorkersAndChunksOfAll) {
   ASSERT_TRUE(before.ok() && sum.ok());
   EXPECT_EQ(sum->chunks, 4u);
   EXPECT_EQ(sum->bytes, 2 * before->bytes);
-  EXPECT_EQ(sum->events, 20u) << "of hosts there are samples";
+  EXPECT_EQ(sum->events, 20u) << "hosts have samples";
   EXPECT_EQ(sum->events_lost, 3u);
   EXPECT_EQ(sum->events_expired, 0u);
 }
@@ -136,10 +136,10 @@ TEST(CaptureReader, TheNewestResolutionOfARankCounts) {
   const std::vector<RankEvidence> slurm = {{RankSource::kSlurm, 1, 8, ""}};
   const std::vector<RankEvidence> configured = {{RankSource::kConfigured, 4, 8, ""}};
   const std::vector<RankEvidence> observed = {{RankSource::kCommunicator, 5, 8, ""}};
-  EXPECT_EQ(Bound(configured, slurm), slurm) << "also where the evidence is worse";
+  EXPECT_EQ(Bound(configured, slurm), slurm) << "even if the evidence is worse";
   EXPECT_EQ(Bound(slurm, none), none) << "a claim that was withdrawn";
   EXPECT_EQ(Bound(none, slurm), slurm) << "a claim that came late";
-  EXPECT_EQ(Bound(slurm, std::nullopt), slurm) << "a core that the agent says nothing of";
+  EXPECT_EQ(Bound(slurm, std::nullopt), slurm) << "a core without a report";
   EXPECT_EQ(Bound(slurm, observed), observed);
   EXPECT_EQ(Bound(observed, slurm), observed) << "an agent that was restarted may not remember";
   EXPECT_EQ(Bound(observed, none), observed);

@@ -43,13 +43,15 @@ absl::Status DecodeChunkIndexValue(std::string_view value, ChunkIndexEntry& entr
                                    ForeignStops* stops) {
   StoredBytesReader in(value);
   if (const uint64_t version = in.Uint(); version != kChunkIndexVersion) {
-    return DataLoss("chunk index: version {} where {} is known", version, kChunkIndexVersion);
+    return DataLoss("chunk index: unknown version {}, this program reads {}", version,
+                    kChunkIndexVersion);
   }
   entry.first_timestamp_ns = in.Uint();
   entry.event_count = in.Uint32();
   entry.bytes = in.Uint();
   if (stops == nullptr) {
-    return in.ok() ? absl::OkStatus() : DataLoss("chunk index: a value of {} bytes", value.size());
+    return in.ok() ? absl::OkStatus()
+                   : DataLoss("chunk index: malformed value of {} bytes", value.size());
   }
   stops->has_all_types = in.Bool();
   // The vectors keep the memory of the earlier entry. Count bounds both sizes by the bytes that are
@@ -66,11 +68,11 @@ absl::Status DecodeChunkIndexValue(std::string_view value, ChunkIndexEntry& entr
     stop.tracking_id = tracking_id;
     stop.timestamp_ns = timestamp_ns;
     if (stop.type >= stops->event_types.size()) {
-      return DataLoss("chunk index: a stop of event type {} of {}", stop.type,
+      return DataLoss("chunk index: a stop has event type {}, but there are only {}", stop.type,
                       stops->event_types.size());
     }
   }
-  if (!in.Finished()) return DataLoss("chunk index: its {} bytes do not fit", value.size());
+  if (!in.Finished()) return DataLoss("chunk index: malformed value of {} bytes", value.size());
   return absl::OkStatus();
 }
 

@@ -196,7 +196,7 @@ absl::StatusOr<ChunkStore::CaptureStreams*> ChunkStore::Load(const CaptureId& ca
   RETURN_IF_ERROR(database_.ForEach(
       Family::kStreams, capture.bytes(), [&](std::string_view key, std::string_view value) {
         const auto parsed = keys::ParseStream(key);
-        if (!parsed) return DataLoss("a key of {} bytes in family streams", key.size());
+        if (!parsed) return DataLoss("malformed key of {} bytes in family streams", key.size());
         auto record = DecodeStreamRecord(parsed->stream, value);
         if (!record.ok()) return record.status();
         bytes += record->bytes;
@@ -326,7 +326,8 @@ absl::Status ChunkStore::KeepFound(const FoundDamage& found, const Remark& remar
     const MutexLock lock(found_mutex_);
     const std::pair key(found.capture, found.stream);
     if (!found_.contains(key) && found_.size() >= limits::kFoundDamageStreamsMax) {
-      return ResourceExhausted("damage of {} streams waits to be written down", found_.size());
+      return ResourceExhausted("damage of {} streams is waiting to be recorded, which is the limit",
+                               found_.size());
     }
     // Finding the same again must not grow the file.
     std::vector<Remark>& remarks = found_[key];
@@ -447,7 +448,7 @@ absl::StatusOr<ChunkStore::Deleted> ChunkStore::DeleteCapture(const CaptureId& c
     RETURN_IF_ERROR(database_.ForEach(
         Family::kStreams, begin, [&](std::string_view key, std::string_view value) {
           const auto parsed = keys::ParseStream(key);
-          if (!parsed) return DataLoss("a key of {} bytes in family streams", key.size());
+          if (!parsed) return DataLoss("malformed key of {} bytes in family streams", key.size());
           const auto record = DecodeStreamRecord(parsed->stream, value);
           if (!record.ok()) return record.status();
           deleted.chunks += record->chunks;
@@ -473,7 +474,7 @@ absl::Status ChunkStore::FinishDeletions() {
     it->SeekToFirst();
     while (it->Valid()) {
       const auto key = keys::ParseStream(ToView(it->key()));
-      if (!key) return DataLoss("a key of {} bytes in family streams", it->key().size());
+      if (!key) return DataLoss("malformed key of {} bytes in family streams", it->key().size());
       const std::string prefix = keys::Capture(key->capture);
       const auto record = database_.Get(Family::kCaptures, prefix);
       if (absl::IsNotFound(record.status())) {

@@ -131,7 +131,7 @@ class Trim {
     it->Seek(keys::ChunkIndex(capture_, record_.number, record_.first_timestamp_ns, 0));
     for (; it->Valid() && it->key().starts_with(prefix); it->Next()) {
       const auto key = keys::ParseChunkIndex(ToView(it->key()));
-      if (!key) return DataLoss("a key of {} bytes in chunk_index", it->key().size());
+      if (!key) return DataLoss("malformed key of {} bytes in chunk_index", it->key().size());
       ChunkIndexEntry entry{.sequence = key->sequence, .last_timestamp_ns = key->last_timestamp_ns};
       RETURN_IF_ERROR(DecodeChunkIndexValue(ToView(it->value()), entry, nullptr));
       if (!visit(entry)) break;
@@ -186,7 +186,7 @@ class Trim {
     for (it->Seek(Key(end_)); it->Valid(); it->Next()) {
       if (IsEnough()) return false;
       const auto key = keys::ParseChunk(ToView(it->key()));
-      if (!key) return DataLoss("a key of {} bytes in chunks", it->key().size());
+      if (!key) return DataLoss("malformed key of {} bytes in chunks", it->key().size());
       ASSIGN_OR_RETURN(const bool taken, TakeRead(key->sequence, rocksdb::Status::OK(),
                                                   ToView(it->value()), with_events));
       if (!taken) return false;
@@ -316,7 +316,7 @@ absl::StatusOr<Trimmed> TrimStream(Database& database, const CaptureId& capture,
     trim.Write(batch);
     batch.Put(database.family(Family::kStreams), keys::Stream(capture, record.number),
               EncodeStreamRecord(rest));
-    RETURN_IF_ERROR(database.Write(batch, /*sync=*/false, "deleting what has expired"));
+    RETURN_IF_ERROR(database.Write(batch, /*sync=*/false, "deleting expired chunks"));
     record = std::move(rest);
   }
   // After the write above, so that the damaged chunk is the stream's first when it is removed.

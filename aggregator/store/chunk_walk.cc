@@ -59,7 +59,7 @@ absl::Status WalkChunks(const Database& database, const CaptureId& capture, uint
     it->Seek(keys::Chunk(capture, stream, at.next));
     for (; it->Valid() && it->key().starts_with(ToSlice(prefix)); it->Next()) {
       const auto key = keys::ParseChunk(ToView(it->key()));
-      if (!key) return DataLoss("a key of {} bytes in chunks", it->key().size());
+      if (!key) return DataLoss("malformed key of {} bytes in chunks", it->key().size());
       visitor.chunk(key->sequence, ToView(it->value()));
       if (key->sequence == UINT64_MAX) return absl::OkStatus();  // no sequence can follow
       at.next = key->sequence + 1;

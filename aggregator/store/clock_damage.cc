@@ -21,11 +21,11 @@ namespace {
 // Evidence measured this long before and after a capture contributes to its models.
 constexpr uint64_t kMarginNs = 60 * kNsPerSecond;
 constexpr char kEvidenceLost[] =
-    "evidence of its host's clock is or may be lost to damage of the disk: times are less exact, "
-    "or not aligned";
+    "disk damage destroyed, or may have destroyed, evidence of its host's clock; times are less "
+    "exact or not aligned";
 constexpr char kWritesLost[] =
-    "damage of the disk took a part of the store's log: evidence of clocks may be missing, and "
-    "times may be less exact";
+    "disk damage destroyed part of the store's log; clock evidence may be missing and times may be "
+    "less exact";
 
 // The times in which evidence matters for this capture. Without an end everything after the start
 // does.
@@ -143,7 +143,7 @@ absl::Status RememberClockDamage(Database& database, const ClockDamage& damage,
   }
   if (remembered > 0) {
     notes.push_back(
-        fmt::format("evidence of clocks is or may be lost: the certificates of {} captures say so",
+        fmt::format("clock evidence is or may be lost; the certificates of {} captures report this",
                     remembered));
   }
   return absl::OkStatus();

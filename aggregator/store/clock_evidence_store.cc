@@ -24,8 +24,7 @@ absl::Status ForEachBatch(const Database& database, const HostBoot& host,
   for (it->Seek(EvidenceAt(host, window.begin_ns)); it->Valid() && it->key().starts_with(prefix);
        it->Next()) {
     const std::string_view key = ToView(it->key());
-    if (key.size() != prefix.size() + kEvidenceKeyTailBytes)
-      return DataLoss("a key of another form");
+    if (key.size() != prefix.size() + kEvidenceKeyTailBytes) return DataLoss("malformed key");
     if (MeasuredOfEvidenceKey(key) > window.end_ns) break;
     RETURN_IF_ERROR(visit(MeasuredOfEvidenceKey(key), ToView(it->value())));
   }
@@ -120,8 +119,7 @@ absl::StatusOr<uint64_t> ClockEvidenceStore::LastMeasuredNs(const HostBoot& host
   it->SeekForPrev(EvidenceAt(host, ~uint64_t{0}) + std::string(4, '\xff'));
   RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock evidence"));
   if (!it->Valid() || !it->key().starts_with(prefix)) return uint64_t{0};
-  if (it->key().size() != prefix.size() + kEvidenceKeyTailBytes)
-    return DataLoss("a key of another form");
+  if (it->key().size() != prefix.size() + kEvidenceKeyTailBytes) return DataLoss("malformed key");
   return MeasuredOfEvidenceKey(ToView(it->key()));
 }
 
@@ -133,8 +131,7 @@ absl::StatusOr<std::vector<HostBoot>> ClockEvidenceStore::Hosts() const {
   it->SeekToFirst();
   while (it->Valid()) {
     auto host = HostOfEvidenceKey(ToView(it->key()));
-    if (!host)
-      return DataLoss("a key of another form in {}", FamilyName(Family::kClockObservations));
+    if (!host) return DataLoss("malformed key in {}", FamilyName(Family::kClockObservations));
     SeekBehind(*it, EvidencePrefix(*host));
     hosts.push_back(*std::move(host));
   }
@@ -163,7 +160,7 @@ absl::Status ClockEvidenceStore::PruneHost(const HostBoot& host, uint64_t before
   it->Seek(prefix);
   for (size_t next = 0; it->Valid() && it->key().starts_with(prefix);) {
     if (it->key().size() != prefix.size() + kEvidenceKeyTailBytes) {
-      return DataLoss("a key of another form");
+      return DataLoss("malformed key");
     }
     const uint64_t measured_ns = MeasuredOfEvidenceKey(ToView(it->key()));
     if (measured_ns >= before_ns) break;

@@ -205,7 +205,7 @@ TEST_F(ClockEvidenceStoreTest, GoesOnWithAnEpochInTheSameBootAlone) {
   EXPECT_EQ(*evidence_->TakeEpoch("boot-1", 777, 2'000), *first);
   const auto second = evidence_->TakeEpoch("boot-2", 900, 3'000);
   EXPECT_EQ(*second, (ReferenceEpoch{2, "boot-2", 900, 3'000}));
-  EXPECT_EQ(evidence_->TakeEpoch("", 1, 4'000)->number, 3u) << "nobody knows which boot";
+  EXPECT_EQ(evidence_->TakeEpoch("", 1, 4'000)->number, 3u) << "the boot is unknown";
   EXPECT_EQ(evidence_->TakeEpoch("", 1, 4'000)->number, 4u);
   EXPECT_EQ(evidence_->Epochs()->size(), 4u);
 }

@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<uint32_t>> VersionsIn(const Database& database,
   it->Seek(ToSlice(prefix));
   while (it->Valid() && it->key().starts_with(ToSlice(prefix))) {
     const auto key = keys::ParseClockModel(ToView(it->key()));
-    if (!key) return DataLoss("a key of another form in {}", FamilyName(Family::kClockModels));
+    if (!key) return DataLoss("malformed key in {}", FamilyName(Family::kClockModels));
     versions.push_back(key->version);
     // Skips the version's rows, which can be many: its number is all that is needed.
     it->Seek(ToSlice(keys::ClockModel(capture, key->version, kHeaderRow)));
@@ -85,9 +85,10 @@ absl::StatusOr<ClockModelVersion> ReadIn(const Database& database, const Capture
                                      return absl::OkStatus();
                                    }));
   if (!any)
-    return NotFound("capture {} has no version {} of its clocks", capture.ToString(), version);
+    return NotFound("capture {} has no version {} of its clock models", capture.ToString(),
+                    version);
   if (!frame.ok() || frame->rows() != models.rows.size() || frame->crc32c() != Crc(models.rows)) {
-    return DataLoss("capture {}: version {} of its clocks is not whole", capture.ToString(),
+    return DataLoss("capture {}: version {} of its clock models is incomplete", capture.ToString(),
                     version);
   }
   models.header = std::move(*frame->mutable_header());
@@ -102,7 +103,7 @@ absl::StatusOr<std::vector<CaptureId>> CapturesIn(const Database& database) {
   it->SeekToFirst();
   while (it->Valid()) {
     const auto key = keys::ParseClockModel(ToView(it->key()));
-    if (!key) return DataLoss("a key of another form in {}", FamilyName(Family::kClockModels));
+    if (!key) return DataLoss("malformed key in {}", FamilyName(Family::kClockModels));
     captures.push_back(key->capture);
     SeekBehind(*it, keys::Capture(key->capture));
   }
@@ -115,15 +116,15 @@ absl::StatusOr<std::vector<CaptureId>> CapturesIn(const Database& database) {
 // Everything is one write batch, so a crash leaves either the earlier or the new version. The
 // limits bound that batch.
 absl::Status ClockModelStore::Put(const CaptureId& capture, const ClockModelVersion& models) {
-  if (models.version == 0) return InvalidArgument("clock models: versions begin at 1");
+  if (models.version == 0) return InvalidArgument("clock models: versions start at 1");
   if (models.rows.size() > limits::kClockModelRowsMax) {
-    return InvalidArgument("clock models: {} rows are more than {}", models.rows.size(),
+    return InvalidArgument("clock models: {} rows exceed the limit of {}", models.rows.size(),
                            limits::kClockModelRowsMax);
   }
   size_t bytes = 0;
   for (const std::string& row : models.rows) bytes += row.size();
   if (bytes > limits::kClockModelBytesMax) {
-    return InvalidArgument("clock models: {} bytes are more than {}", bytes,
+    return InvalidArgument("clock models: {} bytes exceed the limit of {}", bytes,
                            limits::kClockModelBytesMax);
   }
   rocksdb::WriteBatch writes;
@@ -225,7 +226,7 @@ absl::Status DropBrokenClockModels(Database& database) {
       writes.DeleteRange(database.family(Family::kClockModels), begin, keys::PrefixEnd(begin));
     }
   }
-  return database.Write(writes, /*sync=*/false, "dropping clock models that are not whole");
+  return database.Write(writes, /*sync=*/false, "deleting incomplete clock models");
 }
 
 }  // namespace neurontrace

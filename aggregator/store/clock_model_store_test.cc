@@ -136,7 +136,7 @@ TEST_F(ClockModelStoreTest, OfAVersionThatIsNotWholeNothingIsGiven) {
   });
   EXPECT_TRUE(absl::IsDataLoss(models().Read(kCapture, 2).status()));
   EXPECT_EQ(**models().Newest(kCapture), Version(1));
-  EXPECT_THAT(Faults(), ElementsAre(HasSubstr("version 2 of its clocks is not whole")));
+  EXPECT_THAT(Faults(), ElementsAre(HasSubstr("version 2 of its clock models is incomplete")));
   // The number is not given again.
   EXPECT_THAT(Versions(), ElementsAre(1u, 2u));
 }

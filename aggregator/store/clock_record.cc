@@ -47,7 +47,7 @@ ClockRecord DecodeClockRecord(std::string_view text) {
   const auto record = DecodeStored<v1::StoredClock>(
       "clock record", text, [](const v1::StoredClock& message) -> absl::StatusOr<ClockRecord> {
         ClockRecord record{.boot = CleanStored(message.boot()), .offset_ns = message.offset_ns()};
-        if (record.boot.size() > kBootBytesMax) return InvalidArgument("a long boot id");
+        if (record.boot.size() > kBootBytesMax) return InvalidArgument("the boot id is too long");
         for (const auto& step : message.steps()) record.AddStep({step.at_ns(), step.step_ns()});
         return record;
       });

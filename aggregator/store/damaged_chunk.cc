@@ -26,7 +26,7 @@ absl::StatusOr<NamedChunk> FindInIndex(const Database& database, const CaptureId
   NamedChunk found;
   const auto visit = [&](std::string_view key, std::string_view value) {
     const auto parsed = keys::ParseChunkIndex(key);
-    if (!parsed) return DataLoss("a key of {} bytes in chunk_index", key.size());
+    if (!parsed) return DataLoss("malformed key of {} bytes in chunk_index", key.size());
     if (parsed->sequence != sequence) return absl::OkStatus();
     found.index_key = std::string(key);
     found.entry.last_timestamp_ns = parsed->last_timestamp_ns;
@@ -76,7 +76,7 @@ absl::Status RemoveDamaged(Database& database, const CaptureId& capture, uint64_
   }
   batch.Put(database.family(Family::kStreams), keys::Stream(capture, record.number),
             EncodeStreamRecord(after));
-  RETURN_IF_ERROR(database.Write(batch, /*sync=*/true, "booking a damaged chunk"));
+  RETURN_IF_ERROR(database.Write(batch, /*sync=*/true, "recording the loss of a damaged chunk"));
   record = std::move(after);
   return absl::OkStatus();
 }

@@ -147,12 +147,12 @@ absl::Status Database::RememberWalDamage() {
   std::string text;
   for (const WalDamage& damage : wal_damage_) text += damage.ToString() + "\n";
   return FromRocksDb(rocksdb::WriteStringToFile(env_, text, WalDamageNote(path_), true),
-                     "noting that the log is damaged");
+                     "recording that the log is damaged");
 }
 
 absl::Status Database::ForgetWalDamage() {
   has_wal_damage_ = false;
-  return FromRocksDb(env_->DeleteFile(WalDamageNote(path_)), "forgetting that the log was damaged");
+  return FromRocksDb(env_->DeleteFile(WalDamageNote(path_)), "removing the note of a damaged log");
 }
 
 rocksdb::Status Database::TryOpen(rocksdb::WALRecoveryMode mode, bool to_read) {
@@ -200,23 +200,23 @@ absl::Status Database::CheckFormat(bool to_read) {
   if (absl::IsNotFound(text.status())) {
     if (Get(Family::kMeta, kOldFormatVersionKey).ok()) {
       return FailedPrecondition(
-          "written by a development version before 0.1.0, the first release, which cannot read it: "
-          "name another directory, or remove this one");
+          "it was written by a development version before 0.1.0, which releases cannot read; "
+          "choose another directory, or remove this one");
     }
     // A writer may have created the directory a moment ago; a reader must not complete it.
-    if (to_read) return DataLoss("it does not say its format version");
+    if (to_read) return DataLoss("its format version is missing");
     return Put(Family::kMeta, kFormatVersionKey, std::to_string(kStoreFormatVersion), true);
   }
   if (!text.ok()) return text.status();
   uint64_t version = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), version);
   if (error != std::errc() || end != text->data() + text->size() || version == 0) {
-    return DataLoss("its format version is '{}', which is no number", *text);
+    return DataLoss("its format version is '{}', which is not a number", *text);
   }
   if (version > kStoreFormatVersion) {
     return FailedPrecondition(
-        "written in format {} by a newer neurontrace; this one knows formats up to {}: install "
-        "the newer version, or name another directory",
+        "it has format {} of a newer neurontrace, and this version reads formats up to {}; install "
+        "the newer version, or choose another directory",
         version, kStoreFormatVersion);
   }
   return absl::OkStatus();
@@ -266,7 +266,7 @@ absl::Status Database::Finish(const rocksdb::Status& status, std::string_view do
 
 absl::Status Database::ProbeDisk() const {
   const std::string file = path_ + "/0.dbtmp";  // RocksDB deletes one left by a crash
-  constexpr char kDoing[] = "trying to write to the store's disk";
+  constexpr char kDoing[] = "testing a write to the store's disk";
   std::unique_ptr<rocksdb::WritableFile> out;
   RETURN_IF_ERROR(FromRocksDb(env_->NewWritableFile(file, &out, {}), kDoing));
   rocksdb::Status status = out->Append(std::string(kProbeBytes, '\0'));
@@ -306,7 +306,7 @@ absl::Status Database::Resume() {
   watch.join();
   if (given_up) {
     must_reopen_ = true;
-    return Unavailable("the store did not resume after a failed write: it has to be opened again");
+    return Unavailable("the store did not resume after a failed write; it must be reopened");
   }
   return Finish(status, "resuming after a failed write");
 }
@@ -316,7 +316,7 @@ absl::Status Database::Resume() {
 absl::Status Database::Anchor() {
   rocksdb::WriteOptions options;
   options.disableWAL = true;
-  return Finish(db_->Put(options, "anchor", ""), "making the store ready to write");
+  return Finish(db_->Put(options, "anchor", ""), "preparing the store for writing");
 }
 
 // A range deletion is one entry, however many keys it covers.

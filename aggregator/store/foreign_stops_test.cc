@@ -77,7 +77,7 @@ TEST(ForeignStops, StartsOfOneIdAreCounted) {
 
 TEST(ForeignStops, OtherPhasesAreNone) {
   const ForeignStops stops = Find({{"a", Phase::kInstant, 1}, {"a", Phase::kComplete, 1}});
-  EXPECT_THAT(stops.event_types, ElementsAre("a")) << "once, of two shapes";
+  EXPECT_THAT(stops.event_types, ElementsAre("a")) << "listed once for two shapes";
   EXPECT_THAT(stops.entries, IsEmpty());
 }
 

@@ -76,7 +76,7 @@ absl::Status AppendFoundDamage(const std::string& path, rocksdb::Env& env,
   const std::string file = FoundDamagePath(path);
   // A link with this name could make the append change a file outside of the store.
   RETURN_IF_ERROR(CheckStoreFiles(path, {std::string(kFoundDamageFile)}));
-  constexpr char kDoing[] = "noting what is damaged";
+  constexpr char kDoing[] = "recording damage";
   uint64_t bytes = 0;
   if (!env.GetFileSize(file, &bytes).ok()) bytes = 0;
   std::string lines;
@@ -97,14 +97,15 @@ absl::StatusOr<std::vector<FoundDamage>> ReadFoundDamage(const std::string& path
   std::vector<FoundDamage> found;
   const std::string file = FoundDamagePath(path);
   if (!env.FileExists(file).ok()) return found;
-  constexpr char kDoing[] = "reading what was found damaged";
+  constexpr char kDoing[] = "reading recorded damage";
   RETURN_IF_ERROR(CheckStoreFiles(path, {std::string(kFoundDamageFile)}));
   uint64_t bytes = 0;
   RETURN_IF_ERROR(FromRocksDb(env.GetFileSize(file, &bytes), kDoing));
   // Twice the limit, since the last line may exceed it. More is not ours, and is not read into
   // memory.
   if (bytes > 2 * limits::kFoundDamageBytesMax) {
-    return FailedPrecondition("{} has {} bytes, which no check writes: move it away", file, bytes);
+    return FailedPrecondition("{} has {} bytes, more than a store check writes; move it elsewhere",
+                              file, bytes);
   }
   std::string text;
   RETURN_IF_ERROR(FromRocksDb(rocksdb::ReadFileToString(&env, file, &text), kDoing));
@@ -117,7 +118,7 @@ absl::StatusOr<std::vector<FoundDamage>> ReadFoundDamage(const std::string& path
 }
 
 absl::Status RemoveFoundDamage(const std::string& path, rocksdb::Env& env) {
-  return FromRocksDb(env.DeleteFile(FoundDamagePath(path)), "forgetting what was found damaged");
+  return FromRocksDb(env.DeleteFile(FoundDamagePath(path)), "removing recorded damage");
 }
 
 }  // namespace neurontrace

@@ -113,7 +113,7 @@ TEST_F(FoundDamageTest, IsKnownAtOnceAndWrittenDownByTheNextStart) {
   store = nullptr;
   disk_->SetFails(false);
   store = OpenStore();
-  EXPECT_THAT(store->notes(), ElementsAre(HasSubstr("1 faults that were found earlier")));
+  EXPECT_THAT(store->notes(), ElementsAre(HasSubstr("1 faults found earlier")));
   EXPECT_THAT(RemarksOf(*store), ElementsAre(expected));
   EXPECT_FALSE(std::filesystem::exists(directory_.path() + "/FOUND_DAMAGE"));
 }

@@ -21,7 +21,7 @@ constexpr char kMoving[] = "/MOVING";      // new files move in
 constexpr std::string_view kAsidePrefix = "damaged-";
 constexpr size_t kAsideDigitsMax = 10;  // of an int
 constexpr size_t kMarkerBytesMax = 64;  // far more than a name; less than harmful
-constexpr char kDoing[] = "putting the rebuilt store in its place";
+constexpr char kDoing[] = "replacing the store with the rebuilt one";
 
 // Where the new database is built.
 std::string ScratchOf(const std::string& path) { return path + "/rebuilding"; }
@@ -96,8 +96,8 @@ absl::StatusOr<std::string> ReadMarker(const std::string& file, rocksdb::Env& en
     if (IsAsideName(name)) return name;
   }
   return FailedPrecondition(
-      "{}: {} bytes, '{}', are not the name of a directory damaged-N for the old files: write into "
-      "it 'damaged-' and a number for which there is no directory in the store, and start again",
+      "{}: its {} bytes '{}' are not a name damaged-N of a directory for the old files; write "
+      "damaged-N into it, with an N that no directory of the store has, and start again",
       file, bytes, CleanText(name, kMarkerBytesMax));
 }
 

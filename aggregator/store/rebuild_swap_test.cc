@@ -82,7 +82,7 @@ TEST_F(RebuildSwapTest, AMarkerThatNamesAnythingElseMovesNothing) {
     const absl::Status status = Resume();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << marker;
     EXPECT_THAT(std::string(status.message()), HasSubstr(path_ + "/rebuilding/COMPLETE"));
-    EXPECT_THAT(std::string(status.message()), HasSubstr("write into it"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("write damaged-N into it"));
     EXPECT_LT(status.message().size(), 1'000u);
     EXPECT_EQ(status.message().find('\x1b'), std::string::npos);
     EXPECT_EQ(ReadFile(path_ + "/CURRENT"), "old");

@@ -129,6 +129,8 @@ StreamRecord FullStream() {
   record.first_sequence = 400;
   record.expired_chunks = 300;
   record.expired_bytes = 500;
+  record.suspensions = {{FullCapture().id, 300, 400}, {{}, 500, 600}};
+  record.suspensions_count = 700;
   return record;
 }
 
@@ -197,13 +199,17 @@ TEST(RecordCodec, WhatANewerBuildKnowsIsReadOrRefused) {
   EXPECT_EQ(DecodeStreamRecord(3, EncodeStreamRecord(record)).status().message(),
             "stream record 3: loss.reason has the unknown value 8");
   record.losses.clear();
+  record.suspensions[0].end_ns = 1;
+  EXPECT_EQ(DecodeStreamRecord(3, EncodeStreamRecord(record)).status().message(),
+            "stream record 3: suspension.begin_ns 300 is later than end_ns 1");
+  record.suspensions.clear();
   record.clock_domain = static_cast<ClockDomain>(3);
   EXPECT_EQ(DecodeStreamRecord(3, EncodeStreamRecord(record)).status().message(),
-            "stream record 3: clock domain 3 is not known");
+            "stream record 3: unknown clock domain 3");
   v1::StoredAgent newer;
   newer.set_version(2);
   EXPECT_EQ(DecodeAgentRecord(newer.SerializeAsString()).status().message(),
-            "agent record: version 2 where 1 is known");
+            "agent record: unknown version 2, this program reads 1");
 }
 
 TEST(RecordCodec, WhatOnlyAnAgentCanSayOfAWorkerIsNotKept) {

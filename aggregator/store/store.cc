@@ -28,7 +28,7 @@ absl::Status CaptureStore::Load() {
   const absl::Status status =
       database_.ForEach(Family::kCaptures, "", [&](std::string_view key, std::string_view) {
         const auto id = CaptureId::FromBytes(key);
-        if (!id.ok()) return DataLoss("a key of {} bytes in family captures", key.size());
+        if (!id.ok()) return DataLoss("malformed key of {} bytes in family captures", key.size());
         // A record that cannot be decoded still exists; Get reports the damage.
         ids.insert(*id);
         return absl::OkStatus();
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<CaptureRecord>> CaptureStore::List() const {
   RETURN_IF_ERROR(
       database_.ForEach(Family::kCaptures, "", [&](std::string_view key, std::string_view value) {
         const auto id = CaptureId::FromBytes(key);
-        if (!id.ok()) return DataLoss("a key of {} bytes in family captures", key.size());
+        if (!id.ok()) return DataLoss("malformed key of {} bytes in family captures", key.size());
         auto record = DecodeCaptureRecord(*id, value);
         if (record.ok()) records.push_back(*std::move(record));
         return record.status();
@@ -84,7 +84,7 @@ absl::StatusOr<CaptureId> CaptureStore::Find(
   std::transform(prefix.begin(), prefix.end(), prefix.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   if (prefix.empty() || prefix.size() > CaptureId::kTextLength) {
-    return InvalidArgument("a capture id has 1 to {} characters, this one {}",
+    return InvalidArgument("a capture id has 1 to {} characters, but this one has {}",
                            CaptureId::kTextLength, prefix.size());
   }
   std::vector<CaptureId> found;
@@ -158,7 +158,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
     store->notes_.push_back(std::string(found.status().message()));
   } else if (*found > 0) {
     store->notes_.push_back(fmt::format(
-        "{} faults that were found earlier are in the certificates of their captures", *found));
+        "{} faults found earlier are now in the certificates of their captures", *found));
   }
   store->inventory_ = std::make_unique<InventoryStore>(database);
   store->clocks_ = std::make_unique<ClockEvidenceStore>(database, options.durability);
@@ -204,7 +204,7 @@ absl::StatusOr<uint64_t> Store::free_bytes() const {
   if (environment_->env != nullptr) return UINT64_MAX;
   uint64_t bytes = 0;
   RETURN_IF_ERROR(FromRocksDb(database_->env().GetFreeSpace(database_->path(), &bytes),
-                              "asking for the room that the disk has left"));
+                              "reading the free space of the disk"));
   return bytes;
 }
 

@@ -35,7 +35,7 @@ struct ArtifactCheck {
 absl::StatusOr<std::string> FaultOf(const ArtifactFiles& files,
                                     const ArtifactReference& reference) {
   constexpr size_t kPieceBytes = size_t{1} << 20;
-  if (!files.Has(reference.sha256)) return "its content is not there";
+  if (!files.Has(reference.sha256)) return "its content is missing";
   Sha256 sha;
   uint64_t offset = 0;
   // Read in pieces, so that the memory stays bounded.
@@ -48,7 +48,7 @@ absl::StatusOr<std::string> FaultOf(const ArtifactFiles& files,
   if (offset != reference.bytes) {
     return fmt::format("its content has {} bytes, not {}", offset, reference.bytes);
   }
-  return sha.Finish() == reference.sha256 ? "" : "its content does not have its hash";
+  return sha.Finish() == reference.sha256 ? "" : "its content does not match its hash";
 }
 
 // Reads every content that a reference names and compares its size and hash. Reads the files
@@ -86,10 +86,9 @@ absl::StatusOr<ArtifactCheck> CheckArtifacts(const Database& database,
         return absl::OkStatus();
       }));
   if (!left.empty()) {
-    check.notes.push_back(
-        fmt::format("contents of artifacts that nothing refers to: {}; the aggregator removes them "
-                    "when it starts",
-                    left.size()));
+    check.notes.push_back(fmt::format(
+        "{} artifact contents are unreferenced; the aggregator removes them when it starts",
+        left.size()));
   }
   return check;
 }
@@ -198,8 +197,8 @@ class StoreCheck {
     while (it->Valid()) {
       const auto id = CaptureId::FromBytes(ToView(it->key()).substr(0, CaptureId::kBytes));
       if (!id.ok()) {
-        Fault(
-            {.what = fmt::format("a key of {} bytes in {}", it->key().size(), FamilyName(family))});
+        Fault({.what = fmt::format("malformed key of {} bytes in {}", it->key().size(),
+                                   FamilyName(family))});
         it->Next();
         continue;
       }
@@ -216,8 +215,8 @@ class StoreCheck {
     Fault(
         database_.ForEach(Family::kStreams, "", [&](std::string_view key, std::string_view value) {
           const auto parsed = keys::ParseStream(key);
-          const auto record = parsed ? DecodeStreamRecord(parsed->stream, value)
-                                     : DataLoss("a key of another form");
+          const auto record =
+              parsed ? DecodeStreamRecord(parsed->stream, value) : DataLoss("malformed key");
           if (record.ok()) total_ += record->chunks;
           return absl::OkStatus();
         }));
@@ -228,18 +227,19 @@ class StoreCheck {
     if (absl::IsNotFound(database_.Get(Family::kCaptures, id.bytes()).status())) {
       // Without damage of the log the only reason for a missing record is an unfinished deletion.
       if (database_.wal_damage().empty()) {
-        report_.notes.push_back(fmt::format(
-            "capture {} is being deleted: the aggregator ends that when it starts", id.ToString()));
+        report_.notes.push_back(
+            fmt::format("capture {} is being deleted; the aggregator completes this when it starts",
+                        id.ToString()));
         return;
       }
-      Fault({.capture = id, .what = "its record is not there, but streams or chunks of it are"});
+      Fault({.capture = id, .what = "its record is missing, but it has streams or chunks"});
     }
     std::map<uint32_t, StreamRecord> records;
     Fault(database_.ForEach(Family::kStreams, id.bytes(),
                             [&](std::string_view key, std::string_view value) {
                               const auto parsed = keys::ParseStream(key);
                               if (!parsed)
-                                return DataLoss("a key of {} bytes in streams", key.size());
+                                return DataLoss("malformed key of {} bytes in streams", key.size());
                               auto record = DecodeStreamRecord(parsed->stream, value);
                               if (!record.ok()) {
                                 Fault({.capture = id,

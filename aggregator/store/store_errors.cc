@@ -16,35 +16,35 @@ struct SystemError {
   std::string_view advice;
 };
 constexpr std::string_view kDiskFull =
-    "the disk is full (df), or has no inodes left (df -i): delete captures or other files, or give "
-    "it more room";
+    "the disk is full (df), or has no inodes left (df -i); delete captures or other files, or "
+    "enlarge it";
 constexpr std::array kSystemErrors = {
     SystemError{"lock hold by current process", absl::StatusCode::kFailedPrecondition,
                 "this process has the store open already"},
     SystemError{"No space left on device", absl::StatusCode::kResourceExhausted, kDiskFull},
     SystemError{"Disk quota exceeded", absl::StatusCode::kResourceExhausted,
-                "the quota is used up: delete captures or other files, or raise it"},
+                "the quota is exhausted; delete captures or other files, or raise it"},
     SystemError{"File too large", absl::StatusCode::kResourceExhausted,
-                "a file may not grow further: raise the limit (ulimit -f)"},
+                "a file has reached the size limit; raise it (ulimit -f)"},
     SystemError{"Permission denied", absl::StatusCode::kFailedPrecondition,
-                "no permission: start it as the owner of the files, or change their owner"},
+                "no permission; run it as the owner of the files, or change their owner"},
     SystemError{"Operation not permitted", absl::StatusCode::kFailedPrecondition,
-                "not permitted: look at the attributes of the file (lsattr) and at its owner"},
+                "not permitted; check the attributes (lsattr) and the owner of the file"},
     SystemError{"Read-only file system", absl::StatusCode::kFailedPrecondition,
-                "the file system is mounted read-only: the kernel does so when the disk fails; "
-                "look at its log (dmesg)"},
+                "the file system is mounted read-only, as the kernel does when the disk fails; "
+                "check the kernel's log (dmesg)"},
     SystemError{"Too many open files", absl::StatusCode::kFailedPrecondition,
-                "too many open files: raise the limit (ulimit -n, LimitNOFILE=) to 4096"},
+                "too many open files; raise the limit (ulimit -n, LimitNOFILE=) to 4096"},
     SystemError{"Not a directory", absl::StatusCode::kFailedPrecondition,
-                "it is no directory: name one"},
+                "it is not a directory; choose one"},
     SystemError{"No such file or directory", absl::StatusCode::kDataLoss,
-                "the store is damaged: a file of it is gone"},
+                "the store is damaged: one of its files is missing"},
     SystemError{"Input/output error", absl::StatusCode::kUnavailable,
-                "the disk does not answer as it should: look at the kernel's log (dmesg)"},
+                "the disk reports an error; check the kernel's log (dmesg)"},
     // Last, as it also matches some of the above; the system's own reason, "Resource temporarily
     // unavailable", is misleading.
     SystemError{"While lock file", absl::StatusCode::kFailedPrecondition,
-                "another process has the store open: end it, or name another directory"},
+                "another process has the store open; stop it, or choose another directory"},
 };
 
 // Messages of RocksDB about files of a newer version, which it classifies as corruption.
@@ -61,7 +61,7 @@ absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) 
   if (status.ok()) return absl::OkStatus();
   const std::string words = status.ToString();
   // Without advice: many callers expect it.
-  if (status.IsNotFound()) return NotFound("{}: not there", doing);
+  if (status.IsNotFound()) return NotFound("{}: not found", doing);
   for (const SystemError& error : kSystemErrors) {
     if (words.find(error.words) == std::string::npos) continue;
     return MakeStatus(error.code, "{}: {}: {}", doing, error.advice, words);
@@ -70,7 +70,7 @@ absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) 
     return ResourceExhausted("{}: {}: {}", doing, kDiskFull, words);
   }
   if (IsOfNewerRocksDb(words)) {
-    return FailedPrecondition("{}: written by a newer neurontrace: install that version: {}", doing,
+    return FailedPrecondition("{}: written by a newer neurontrace; install that version: {}", doing,
                               words);
   }
   if (status.IsCorruption()) return DataLoss("{}: the store is damaged: {}", doing, words);

@@ -73,7 +73,8 @@ absl::Status CheckStoreFiles(const std::string& path, const std::vector<std::str
     // A link to a directory is allowed.
     const bool is_elsewhere = stat(file.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
     if (is_elsewhere) continue;
-    return FailedPrecondition("{} is a link, or no regular file: put the file itself there", file);
+    return FailedPrecondition(
+        "{} is a symbolic link or not a regular file; put the file itself there", file);
   }
   return absl::OkStatus();
 }
@@ -98,8 +99,9 @@ absl::Status CheckStoreDirectory(const std::string& path, rocksdb::Env& env) {
   }
   RETURN_IF_ERROR(CheckStoreFiles(path, names));
   if (!has_current && !other.empty()) {
-    return DataLoss("{}: the store is damaged: its file CURRENT is gone, while {} and others exist",
-                    doing, other);
+    return DataLoss(
+        "{}: the store is damaged: its file CURRENT is missing, but {} and others exist", doing,
+        other);
   }
   return absl::OkStatus();
 }

@@ -197,13 +197,13 @@ absl::Status VerifyRecords(const Database& database) {
   RETURN_IF_ERROR(database.ForEach(
       Family::kCaptures, "", [](std::string_view key, std::string_view value) -> absl::Status {
         const auto id = CaptureId::FromBytes(key);
-        if (!id.ok()) return DataLoss("a key of {} bytes in captures", key.size());
+        if (!id.ok()) return DataLoss("malformed key of {} bytes in captures", key.size());
         return DecodeCaptureRecord(*id, value).status();
       }));
   RETURN_IF_ERROR(database.ForEach(
       Family::kStreams, "", [](std::string_view key, std::string_view value) -> absl::Status {
         const auto parsed = keys::ParseStream(key);
-        if (!parsed) return DataLoss("a key of {} bytes in streams", key.size());
+        if (!parsed) return DataLoss("malformed key of {} bytes in streams", key.size());
         return DecodeStreamRecord(parsed->stream, value).status();
       }));
   RETURN_IF_ERROR(database.ForEach(
@@ -215,16 +215,17 @@ absl::Status VerifyRecords(const Database& database) {
   RETURN_IF_ERROR(database.ForEach(
       Family::kMeta, kEpochKeyPrefix,
       [](std::string_view, std::string_view value) { return DecodeEpoch(value).status(); }));
-  RETURN_IF_ERROR(database.ForEach(
-      Family::kClockModels, "", [](std::string_view key, std::string_view) -> absl::Status {
-        if (keys::ParseClockModel(key)) return absl::OkStatus();
-        return DataLoss("a key of {} bytes in {}", key.size(), FamilyName(Family::kClockModels));
-      }));
+  RETURN_IF_ERROR(database.ForEach(Family::kClockModels, "",
+                                   [](std::string_view key, std::string_view) -> absl::Status {
+                                     if (keys::ParseClockModel(key)) return absl::OkStatus();
+                                     return DataLoss("malformed key of {} bytes in {}", key.size(),
+                                                     FamilyName(Family::kClockModels));
+                                   }));
   // Values of evidence are checked by their readers, as there are many.
   return database.ForEach(Family::kClockObservations, "",
                           [](std::string_view key, std::string_view) -> absl::Status {
                             if (HostOfEvidenceKey(key)) return absl::OkStatus();
-                            return DataLoss("a key of {} bytes in {}", key.size(),
+                            return DataLoss("malformed key of {} bytes in {}", key.size(),
                                             FamilyName(Family::kClockObservations));
                           });
 }
@@ -262,7 +263,7 @@ CaptureRecord CaptureFromNothing(const CaptureId& id) {
   record.spec.name = "recovered";
   record.spec.filter.include_neuron = true;
   record.state = CaptureState::kIncomplete;
-  Warn(record, "the capture's record was lost to a damaged disk and made again from its chunks");
+  Warn(record, "the capture's record was lost through disk damage and restored from its chunks");
   return record;
 }
 
@@ -286,8 +287,8 @@ class Repairs {
                      StreamRepair(database_, capture, stream, known, examine_).Run());
     if (loss.chunks == 0 && loss.events == 0) return absl::OkStatus();
     const std::string what =
-        fmt::format("damage of the store's disk lost {} chunks with {} events of stream {}",
-                    loss.chunks, loss.events, stream);
+        fmt::format("disk damage destroyed {} chunks with {} events of stream {}", loss.chunks,
+                    loss.events, stream);
     notes_.push_back(fmt::format("capture {}: {}", capture.ToString(), what));
     const auto value = database_.Get(Family::kCaptures, keys::Capture(capture));
     if (!value.ok()) return value.status();
@@ -311,7 +312,8 @@ absl::StatusOr<std::set<std::pair<CaptureId, uint32_t>>> StreamsIn(const Databas
   it->SeekToFirst();
   while (it->Valid()) {
     const auto key = keys::ParseStream(ToView(it->key()).substr(0, CaptureId::kBytes + 4));
-    if (!key) return DataLoss("a key of {} bytes in {}", it->key().size(), FamilyName(family));
+    if (!key)
+      return DataLoss("malformed key of {} bytes in {}", it->key().size(), FamilyName(family));
     streams.emplace(key->capture, key->stream);
     SeekBehind(*it, keys::Stream(key->capture, key->stream));
   }
@@ -428,8 +430,8 @@ absl::Status Rebuild(const std::string& path, rocksdb::Env& env, const StoreRepa
     RETURN_IF_ERROR(Fill(path, env, *fresh, repair, notes));
   }
   ASSIGN_OR_RETURN(const std::string aside, FinishRebuilding(path, env));
-  notes.push_back(fmt::format("the damaged files are in {}/{}; remove them when nobody needs them",
-                              path, aside));
+  notes.push_back(fmt::format(
+      "the damaged files are in {}/{}; remove them when they are no longer needed", path, aside));
   return absl::OkStatus();
 }
 
@@ -468,8 +470,8 @@ absl::StatusOr<std::unique_ptr<Database>> OpenVerified(const std::string& path, 
 // Returns the error of a store that a rebuild did not help. `in_vain` is the file to remove.
 absl::Status BeyondRebuilding(const absl::Status& status, const std::string& in_vain) {
   return DataLoss(
-      "{}; it was rebuilt and is damaged all the same: look at the disk, then start again, and "
-      "remove {} to have it rebuilt once more",
+      "{}; it is still damaged after a rebuild: check the disk, then remove {} and start again to "
+      "rebuild it once more",
       std::string(status.message()), in_vain);
 }
 
@@ -512,13 +514,13 @@ absl::StatusOr<std::unique_ptr<Database>> OpenOrRebuild(const std::string& path,
     if (absl::IsDataLoss(database.status())) {
       const std::string text = std::string(database.status().message()) + "\n";
       RETURN_IF_ERROR(FromRocksDb(rocksdb::WriteStringToFile(&env, text, in_vain, true),
-                                  "noting that the store was rebuilt in vain"));
+                                  "recording that the rebuild failed"));
       return BeyondRebuilding(database.status(), in_vain);
     }
   }
   RETURN_IF_ERROR(database.status());
   if (was_in_vain) {
-    RETURN_IF_ERROR(FromRocksDb(env.DeleteFile(in_vain), "forgetting a rebuild in vain"));
+    RETURN_IF_ERROR(FromRocksDb(env.DeleteFile(in_vain), "removing the note of a failed rebuild"));
   }
   for (const WalDamage& damage : (*database)->wal_damage()) {
     notes.push_back(fmt::format("log {}", damage.ToString()));

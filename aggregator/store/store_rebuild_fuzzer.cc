@@ -193,7 +193,7 @@ void Rubble::DamageRow(FuzzInput& input, Database& database) {
 
 void Rubble::DamageRows(FuzzInput& input) {
   auto database = Database::Open(kPath, &env_);
-  CheckPromise(database.ok(), "what was closed opens");
+  CheckPromise(database.ok(), "a closed store opens");
   const size_t steps = input.Byte() % kStepsMax;
   for (size_t i = 0; i < steps && !input.empty(); ++i) {
     if (input.Byte() % 2 == 0) {
@@ -230,14 +230,14 @@ bool Rubble::CanBeLookedAt() {
   const auto report = CheckStore(kPath, &env_, {.examine = Examine});
   if (!report.ok()) return false;
   for (const StoreFault& fault : report->faults) {
-    CheckPromise(!fault.ToString().empty(), "a fault says what is wrong");
+    CheckPromise(!fault.ToString().empty(), "a fault has a description");
   }
   return true;
 }
 
 bool Rubble::AreGone(const std::vector<CaptureId>& ids) {
   const auto database = Database::Open(kPath, &env_);
-  CheckPromise(database.ok(), "what was closed opens");
+  CheckPromise(database.ok(), "a closed store opens");
   const auto nothing = [](std::string_view, std::string_view) {
     return absl::InternalError("something");
   };
@@ -287,7 +287,7 @@ void Fuzz(FuzzInput& input) {
   if (was_rebuilt) {
     store->reset();
     // Records that can be read and lie are faults still.
-    CheckPromise(rubble.CanBeLookedAt(), "a store that was rebuilt can be looked at");
+    CheckPromise(rubble.CanBeLookedAt(), "a rebuilt store can be examined");
     store = rubble.Open();
     CheckPromise(store.ok() && (*store)->notes().empty(), "a rebuild is done once");
   }

@@ -58,7 +58,7 @@ void TakeCapture(std::string_view key, std::string_view value, SalvagedRecords& 
 // A stream whose record is lost is rebuilt from its chunks.
 void TakeStream(std::string_view key, std::string_view value, SalvagedRecords& records) {
   const auto parsed = keys::ParseStream(key);
-  auto record = parsed ? DecodeStreamRecord(parsed->stream, value) : DataLoss("a key");
+  auto record = parsed ? DecodeStreamRecord(parsed->stream, value) : DataLoss("malformed key");
   if (record.ok()) return records.Take(parsed->capture, *std::move(record));
   ++records.damaged;
 }

@@ -291,7 +291,7 @@ TEST(Store, RefusesAStoreOfANewerVersionInWords) {
   const auto store = Store::Open(directory.path(), {});
   EXPECT_EQ(store.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(store.status().message()),
-              HasSubstr("written in format 3 by a newer neurontrace"));
+              HasSubstr("it has format 3 of a newer neurontrace"));
 }
 
 TEST(Store, RefusesAStoreOfADevelopmentVersion) {

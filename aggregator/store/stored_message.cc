@@ -2,6 +2,7 @@
 #include "aggregator/store/stored_message.h"
 
 #include "lib/wire/conversions.h"
+#include "lib/wire/suspension_codec.h"
 
 namespace neurontrace {
 namespace {
@@ -21,7 +22,7 @@ absl::StatusOr<RankEvidence> FromStored(v1::RankEvidence& message) {
 absl::StatusOr<Remark> FromStored(v1::Remark& message) {
   const int kind = message.kind();
   if (kind < 0 || kind > kStoredRemarkKindMax) {
-    return InvalidArgument("a remark of the unknown kind {}", kind);
+    return InvalidArgument("unknown remark kind {}", kind);
   }
   // A known kind, so that the conversion checks the other fields; the actual one is set afterwards.
   message.set_kind(v1::REMARK_KIND_STORE_FAULT);
@@ -31,5 +32,7 @@ absl::StatusOr<Remark> FromStored(v1::Remark& message) {
 }
 
 absl::StatusOr<Loss> FromStored(v1::Loss& message) { return FromProto(message); }
+
+absl::StatusOr<Suspension> FromStored(v1::Suspension& message) { return FromProto(message); }
 
 }  // namespace neurontrace

@@ -14,6 +14,7 @@
 #include "lib/trace/loss.h"
 #include "lib/trace/rank_evidence.h"
 #include "lib/trace/remark.h"
+#include "lib/trace/suspension.h"
 #include "neurontrace/v1/store.pb.h"
 
 // Converts between the messages of store.proto and values of the store. Pure functions, any thread.
@@ -39,10 +40,11 @@ auto DecodeStored(std::string_view what, std::string_view value, Convert convert
   Message message;
   if (value.size() > INT_MAX ||
       !message.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
-    return DataLoss("{}: its {} bytes do not fit", what, value.size());
+    return DataLoss("{}: malformed value of {} bytes", what, value.size());
   }
   if (message.version() != kRecordVersion) {
-    return DataLoss("{}: version {} where {} is known", what, message.version(), kRecordVersion);
+    return DataLoss("{}: unknown version {}, this program reads {}", what, message.version(),
+                    kRecordVersion);
   }
   auto converted = convert(message);
   if (converted.ok()) return converted;
@@ -59,6 +61,7 @@ inline std::string CleanStored(std::string_view text) { return CleanText(text, t
 absl::StatusOr<RankEvidence> FromStored(v1::RankEvidence& message);
 absl::StatusOr<Remark> FromStored(v1::Remark& message);
 absl::StatusOr<Loss> FromStored(v1::Loss& message);
+absl::StatusOr<Suspension> FromStored(v1::Suspension& message);
 
 // Appends the converted messages to `values`; fails with the first one's error.
 template <typename Messages, typename Value>

@@ -37,7 +37,7 @@ void StreamCheck::Chunks(const std::function<void()>& step) {
   const auto at = [&](uint64_t sequence) {
     step();
     if (sequence < record_.first_sequence) {
-      on_fault_(sequence, fmt::format("it has expired, with all before {}, and is there",
+      on_fault_(sequence, fmt::format("it still exists although all chunks before {} have expired",
                                       record_.first_sequence));
       return;
     }
@@ -82,7 +82,7 @@ void StreamCheck::Chunk(uint64_t sequence, std::string_view value) {
 absl::StatusOr<ReceivedChunk> StreamCheck::Examined(uint64_t sequence,
                                                     std::string_view value) const {
   const auto frame = ChunkFrame::Decode(value);
-  if (!frame) return DataLoss("its {} bytes are no chunk", value.size());
+  if (!frame) return DataLoss("its {} bytes are not a chunk", value.size());
   const std::string_view rest = value.substr(ChunkFrame::kBytes);
   ASSIGN_OR_RETURN(ReceivedChunk chunk, examine_(rest.substr(0, frame->header_bytes),
                                                  rest.substr(frame->header_bytes), frame->crc32c));
@@ -95,7 +95,7 @@ absl::StatusOr<ReceivedChunk> StreamCheck::Examined(uint64_t sequence,
   if (frame->event_count != header.event_count || frame->columns_bytes != header.columns_bytes ||
       frame->first_timestamp_ns != header.first_timestamp_ns ||
       frame->last_timestamp_ns != header.last_timestamp_ns) {
-    return DataLoss("its frame and its header say different things");
+    return DataLoss("its frame and its header disagree");
   }
   chunk.gone_before = frame->gone_before;
   return chunk;
@@ -106,7 +106,7 @@ absl::StatusOr<ReceivedChunk> StreamCheck::Examined(uint64_t sequence,
 void StreamCheck::Holes() {
   if (all_read_ && record_.chunks <= sums_.chunks) return;
   for (const auto& [from, to] : holes_) {
-    on_fault_(from, fmt::format("not there: the next one is {}", to));
+    on_fault_(from, fmt::format("it is missing; the next one is {}", to));
   }
   if (!holes_.empty()) all_read_ = false;
 }
@@ -116,24 +116,25 @@ void StreamCheck::Index() {
   std::sort(expected_.begin(), expected_.end());
   auto want = expected_.begin();
   const auto missing = [&] {
-    on_fault_(want->sequence, "its index entry is not there");
+    on_fault_(want->sequence, "its index entry is missing");
     ++want;
   };
   const absl::Status status = database_.ForEach(
       Family::kChunkIndex, keys::Stream(capture_, record_.number),
       [&](std::string_view key_bytes, std::string_view value) {
         const auto key = keys::ParseChunkIndex(key_bytes);
-        if (!key) return DataLoss("a key of {} bytes in chunk_index", key_bytes.size());
+        if (!key) return DataLoss("malformed key of {} bytes in chunk_index", key_bytes.size());
         const auto at = std::pair(key->last_timestamp_ns, key->sequence);
         while (want != expected_.end() && std::pair(want->last_timestamp_ns, want->sequence) < at) {
           missing();
         }
         if (want == expected_.end() || std::pair(want->last_timestamp_ns, want->sequence) != at) {
           // Otherwise it belongs to an unreadable chunk, which was reported already.
-          if (all_read_) on_fault_(key->sequence, "an index entry without such a chunk");
+          if (all_read_)
+            on_fault_(key->sequence, "it has an index entry, but there is no such chunk");
         } else {
           if (want->value_crc32c != Crc32cOf(value)) {
-            on_fault_(key->sequence, "its index entry says something else than its columns");
+            on_fault_(key->sequence, "its index entry does not match its columns");
           }
           ++want;
         }
@@ -149,7 +150,7 @@ void StreamCheck::Index() {
 void StreamCheck::Compare(std::string_view what, uint64_t stored, uint64_t from_chunks) {
   if (stored == from_chunks) return;
   on_fault_(std::nullopt,
-            fmt::format("its record says {} {}, its chunks give {}", what, stored, from_chunks));
+            fmt::format("{}: {} by its record, {} by its chunks", what, stored, from_chunks));
 }
 
 // A repair changes some sums on purpose; those are compared only while the record has never been
@@ -159,7 +160,7 @@ void StreamCheck::Sums() {
   Compare("events", record_.events, sums_.events);
   if (!record_.Conserved()) {
     on_fault_(std::nullopt,
-              fmt::format("its account does not close: {} captured, {} stored, {} lost",
+              fmt::format("its account does not add up: {} captured, {} stored, {} lost",
                           record_.captured, record_.events, record_.events_lost()));
   }
   if (record_.first_sequence > 0) Compare("bytes", record_.bytes, sums_.bytes);
@@ -180,12 +181,19 @@ void StreamCheck::Sums() {
   Compare("captured events", record_.captured, sums_.captured);
   Compare("last canary", record_.canary_realtime_ns, sums_.canary_realtime_ns);
   if (record_.losses != sums_.losses) {
-    on_fault_(std::nullopt, fmt::format("its record says {} events lost, its chunks give {}, or "
-                                        "other places and reasons",
-                                        record_.events_lost(), sums_.events_lost()));
+    on_fault_(
+        std::nullopt,
+        fmt::format("events lost: {} by its record, {} by its chunks, or places and reasons differ",
+                    record_.events_lost(), sums_.events_lost()));
+  }
+  if (record_.suspensions != sums_.suspensions ||
+      record_.suspensions_count != sums_.suspensions_count) {
+    on_fault_(std::nullopt, fmt::format("its record says {} suspensions, its chunks give {}, or "
+                                        "other times",
+                                        record_.suspensions_count, sums_.suspensions_count));
   }
   if (record_.evidence != sums_.evidence) {
-    on_fault_(std::nullopt, "its record has other rank evidence than its chunks");
+    on_fault_(std::nullopt, "its record and its chunks have different rank evidence");
   }
 }
 

@@ -12,8 +12,8 @@
 #include "lib/trace/expiry.h"
 #include "lib/trace/fidelity.h"
 #include "lib/trace/limits.h"
-#include "lib/trace/suspension.h"
 #include "lib/wire/conversions.h"
+#include "lib/wire/suspension_codec.h"
 
 namespace neurontrace {
 namespace {
@@ -43,8 +43,7 @@ void AddStored(const std::vector<Value>& values, Messages* messages) {
 absl::StatusOr<StreamRecord> Restored(uint32_t number, v1::StoredStream& message) {
   if (message.clock_domain() != v1::CLOCK_DOMAIN_HOST_REALTIME &&
       message.clock_domain() != v1::CLOCK_DOMAIN_OWN) {
-    return InvalidArgument("clock domain {} is not known",
-                           static_cast<int>(message.clock_domain()));
+    return InvalidArgument("unknown clock domain {}", static_cast<int>(message.clock_domain()));
   }
   StreamRecord record;
   record.number = number;
@@ -75,6 +74,8 @@ absl::StatusOr<StreamRecord> Restored(uint32_t number, v1::StoredStream& message
   record.expired_chunks = message.expired_chunks();
   record.expired_bytes = message.expired_bytes();
   RETURN_IF_ERROR(FromStoredList(message.mutable_remarks(), record.remarks));
+  RETURN_IF_ERROR(FromStoredList(message.mutable_suspensions(), record.suspensions));
+  record.suspensions_count = message.suspensions_count();
   return record;
 }
 
@@ -118,18 +119,7 @@ void StreamRecord::NoteGap(const Loss& loss) {
   Loss gap = WithoutTimes(loss);
   gap.first_timestamp_ns = loss.first_timestamp_ns;
   gap.last_timestamp_ns = std::max(loss.first_timestamp_ns, loss.last_timestamp_ns);
-  // A suspension is no loss. It is reported repeatedly while it continues, and keeps its detail, as
-  // the captures that the stream made way for differ.
-  if (IsGivenWay(loss)) {
-    gap.detail = loss.detail;
-    const auto same = std::find_if(gaps.begin(), gaps.end(),
-                                   [&](const Loss& known) { return IsSameGivenWay(known, gap); });
-    if (same != gaps.end()) {
-      gap.first_timestamp_ns = std::min(gap.first_timestamp_ns, same->first_timestamp_ns);
-      gap.last_timestamp_ns = std::max(gap.last_timestamp_ns, same->last_timestamp_ns);
-      gaps.erase(same);
-    }
-  } else if (LengthNs(loss) > 0) {
+  if (LengthNs(loss) > 0) {
     ++gaps_count;
     // Overlapping gaps count once.
     const uint64_t from = std::max(loss.first_timestamp_ns, gaps_end_ns);
@@ -227,6 +217,11 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
     AddLoss(WithoutTimes(loss), told);
   }
   if (header.replaced && header.replaced->events > 0) Book(*header.replaced);
+  for (const Suspension& suspension : header.suspensions) {
+    const SuspensionAdded added =
+        AddSuspension(suspension, limits::kSuspensionsPerStreamMax, suspensions);
+    if (added == SuspensionAdded::kNew) suspensions_count = AddSaturating(suspensions_count, 1);
+  }
   ReplaceRemarks(header.remarks, remarks);
   if (remarks.size() > limits::kRemarksPerStreamMax) remarks.resize(limits::kRemarksPerStreamMax);
   // The newest resolution applies, even if it withdraws a claim. A chunk that only reports losses
@@ -265,6 +260,8 @@ std::string EncodeStreamRecord(const StreamRecord& record) {
   message.set_expired_chunks(record.expired_chunks);
   message.set_expired_bytes(record.expired_bytes);
   AddStored(record.remarks, message.mutable_remarks());
+  AddStored(record.suspensions, message.mutable_suspensions());
+  message.set_suspensions_count(record.suspensions_count);
   return EncodeStored(std::move(message));
 }
 

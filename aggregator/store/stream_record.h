@@ -14,6 +14,7 @@
 #include "lib/trace/rank_evidence.h"
 #include "lib/trace/remark.h"
 #include "lib/trace/stream_cursor.h"
+#include "lib/trace/suspension.h"
 #include "lib/trace/worker_info.h"
 
 namespace neurontrace {
@@ -44,7 +45,7 @@ struct StreamRecord {
   uint64_t canary_realtime_ns = 0;     // when the last canary was sent; 0: never
   uint64_t canary_sequence = 0;        // of the last canary
   // Single losses that have times, without details, in the order of time. Keeps the longest
-  // limits::kGapsPerStreamMax. Suspensions are listed, too, with details.
+  // limits::kGapsPerStreamMax.
   std::vector<Loss> gaps;
   uint64_t gaps_count = 0;   // of all with a length, kept or not
   uint64_t gaps_sum_ns = 0;  // length of their union, exact if they came in the order of time
@@ -55,6 +56,10 @@ struct StreamRecord {
   uint64_t expired_chunks = 0;
   uint64_t expired_bytes = 0;
   std::vector<Remark> remarks;  // the newest of each kind
+  // When the capture was suspended in the worker for another one, which is no loss, in the order of
+  // time. Keeps limits::kSuspensionsPerStreamMax (AddSuspension).
+  std::vector<Suspension> suspensions;
+  uint64_t suspensions_count = 0;  // of all, kept or not
   // The job of the stream's worker, empty if unknown. Not stored: CaptureReader::Streams fills it
   // in from the latest report of the worker's agent.
   std::string job;

@@ -40,7 +40,7 @@ TEST(StreamRecordGaps, AreCountedAndTheirUnionIsTheirLength) {
   EXPECT_EQ(record.events_lost(), 5u);
 }
 
-TEST(StreamRecordGaps, TheShortestGiveWay) {
+TEST(StreamRecordGaps, TheShortestAreRemoved) {
   StreamRecord record;
   for (uint64_t i = 1; i <= 2 * limits::kGapsPerStreamMax; ++i) {
     AddLossAt(1'000 * i, 1'000 * i + i, record);
@@ -50,33 +50,70 @@ TEST(StreamRecordGaps, TheShortestGiveWay) {
   EXPECT_EQ(record.gaps_count, 2 * limits::kGapsPerStreamMax);
 }
 
-// A suspension that is reported repeatedly, by one agent and the next, is one stretch. It is no gap
-// in which events were lost.
-TEST(StreamRecordGaps, KeepWhenTheCaptureGaveWayAndToWhich) {
+// Adds a chunk with one report of a suspension.
+void AddSuspensionAt(const Suspension& suspension, StreamRecord& record) {
+  ChunkHeader header;
+  header.sequence = record.next_sequence;
+  header.suspensions = {suspension};
+  header.losses_before = record.told;
+  record.Add(header, 0, {});
+}
+
+// A suspension that is reported repeatedly, by one agent and the next, is one. It is no gap in
+// which events were lost.
+TEST(StreamRecordSuspensions, AreKeptOneForEachOtherCaptureAndAreNoLosses) {
   StreamRecord record{.identity = TestStream(0)};
-  const auto say = [&record](uint64_t from_ns, uint64_t to_ns, const char* words) {
-    ChunkHeader header;
-    header.sequence = record.next_sequence;
-    header.losses = {GaveWayFromTo(from_ns, to_ns, words)};
-    header.losses_before = record.told;
-    record.Add(header, 0, {});
-  };
-  say(100, 100, "capture A had the worker");
-  say(700, 900, "capture A had the worker");
-  say(100, 200, "another capture had the worker");
-  say(950, 990, "capture B had the worker");
-  say(300, 400, "another capture had the worker");
-  ASSERT_EQ(record.gaps.size(), 4u);
-  EXPECT_EQ(record.gaps[0].first_timestamp_ns, 100u);
-  const Loss a = GaveWayFromTo(100, 900, "capture A had the worker");
-  EXPECT_EQ(std::count(record.gaps.begin(), record.gaps.end(), a), 1);
-  EXPECT_EQ(record.gaps[3], GaveWayFromTo(950, 990, "capture B had the worker"));
+  const CaptureId a = TestCaptureId(1);
+  const CaptureId b = TestCaptureId(2);
+  AddSuspensionAt({a, 100, 100}, record);
+  AddSuspensionAt({a, 700, 900}, record);
+  AddSuspensionAt({{}, 100, 200}, record);
+  AddSuspensionAt({b, 950, 990}, record);
+  AddSuspensionAt({{}, 300, 400}, record);
+  EXPECT_THAT(record.suspensions,
+              ::testing::UnorderedElementsAre(Suspension{a, 100, 900}, Suspension{{}, 100, 200},
+                                              Suspension{{}, 300, 400}, Suspension{b, 950, 990}));
+  EXPECT_EQ(record.suspensions[3].other, b);
+  EXPECT_EQ(record.suspensions_count, 4u);
+  EXPECT_TRUE(record.losses.empty());
+  EXPECT_TRUE(record.told.empty());
+  EXPECT_TRUE(record.gaps.empty());
   EXPECT_EQ(record.gaps_count, 0u);
   EXPECT_EQ(record.gaps_sum_ns, 0u);
   EXPECT_EQ(record.events_lost(), 0u);
   const auto again = DecodeStreamRecord(0, EncodeStreamRecord(record));
   ASSERT_TRUE(again.ok());
-  EXPECT_EQ(again->gaps, record.gaps);
+  EXPECT_EQ(again->suspensions, record.suspensions);
+  EXPECT_EQ(again->suspensions_count, 4u);
+}
+
+TEST(StreamRecordSuspensions, AreLimitedAndCounted) {
+  StreamRecord record;
+  for (uint64_t i = 1; i <= 2 * limits::kSuspensionsPerStreamMax; ++i) {
+    AddSuspensionAt({{}, 1'000 * i, 1'000 * i + i}, record);
+  }
+  EXPECT_EQ(record.suspensions.size(), limits::kSuspensionsPerStreamMax);
+  EXPECT_EQ(record.suspensions_count, 2 * limits::kSuspensionsPerStreamMax);
+  EXPECT_EQ(record.suspensions.front().begin_ns, 1'000 * (limits::kSuspensionsPerStreamMax + 1));
+  AddSuspensionAt({{}, 0, 5}, record);
+  AddSuspensionAt({{}, UINT64_MAX, 5}, record);
+  EXPECT_EQ(record.suspensions_count, 2 * limits::kSuspensionsPerStreamMax) << "without times";
+}
+
+// Earlier builds reported a suspension as such a loss.
+TEST(StreamRecordSuspensions, AreNotRecognisedByTheTextOfALoss) {
+  StreamRecord record;
+  ChunkHeader header;
+  header.losses = {{.place = LossPlace::kRuntimeRing,
+                    .reason = LossReason::kRefused,
+                    .first_timestamp_ns = 100,
+                    .last_timestamp_ns = 900,
+                    .detail = "capture 01K had the worker"}};
+  record.Add(header, 0, {});
+  EXPECT_TRUE(record.suspensions.empty());
+  EXPECT_EQ(record.gaps_count, 1u);
+  EXPECT_EQ(record.gaps_sum_ns, 800u);
+  EXPECT_EQ(record.losses, header.losses);
 }
 
 TEST(StreamRecordGaps, HoldWhatIsMissingBetweenChunks) {

@@ -14,6 +14,7 @@
 #include "lib/trace/ids.h"
 #include "lib/trace/loss.h"
 #include "lib/trace/rank_evidence.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 
@@ -34,6 +35,8 @@ struct StreamDescription {
   std::vector<Loss> losses;
   // The longest of these losses one by one, with their times.
   std::vector<Loss> gaps;
+  // When the capture was suspended in the stream's worker, which is no loss, in the order of time.
+  std::vector<Suspension> suspensions;
   uint64_t chunks = 0;
   uint64_t events = 0;
   uint64_t first_timestamp_ns = 0;  // raw; both are 0 if there is no event

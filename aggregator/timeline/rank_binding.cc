@@ -115,10 +115,10 @@ std::vector<RankBinding> BindRanks(const std::vector<StreamDescription>& streams
     for (const auto& [job, of_job] : by_job) {
       const std::vector<size_t> disputants = Disputants(streams, of_job);
       if (disputants.empty() || ++disputes > kDisputesNamedMax) continue;
-      warnings.push_back(
-          fmt::format("{} cores{} claim worker_gid {} at the same time and are shown apart: {}",
-                      disputants.size(), job.empty() ? "" : " of job " + job, worker_gid,
-                      NamesOf(disputants, streams)));
+      warnings.push_back(fmt::format(
+          "{} cores{} claim worker_gid {} at the same time and are shown separately: {}",
+          disputants.size(), job.empty() ? "" : " of job " + job, worker_gid,
+          NamesOf(disputants, streams)));
     }
   }
   if (disputes > kDisputesNamedMax) {

@@ -32,6 +32,7 @@ StreamDescription DescriptionOf(StreamRecord record) {
   std::ranges::copy_if(record.losses, std::back_inserter(stream.losses),
                        [](const Loss& loss) { return !IsExpiry(loss); });
   stream.gaps = std::move(record.gaps);
+  stream.suspensions = std::move(record.suspensions);
   stream.chunks = record.chunks;
   stream.events = record.events;
   stream.first_timestamp_ns = record.first_timestamp_ns;
@@ -105,7 +106,7 @@ void StoreChunkSource::ReportUnreadable(uint32_t stream, uint64_t sequence,
   if (noted.ok() && *noted) ++known.noted;
   if (noted.ok()) return;
   SPDLOG_WARN(
-      "chunk {} of stream {} of capture {} cannot be read, and this cannot be remembered: {}",
+      "chunk {} of stream {} of capture {} cannot be read, and this fault cannot be recorded: {}",
       sequence, stream, record_.id.ToString(), std::string(noted.status().message()));
 }
 

@@ -96,7 +96,7 @@ TEST_F(StoreChunkSourceTest, TheIndexNamesTheEventTypesOfAChunk) {
   EXPECT_EQ(entries[0].event_types, (std::vector<std::string>{"inner", "outer"}));
   ASSERT_EQ(entries[0].foreign_stops.size(), 1u);
   EXPECT_EQ(entries[0].foreign_stops[0].type_hash, HashEventType("outer"));
-  EXPECT_EQ(entries[1].event_types, std::nullopt) << "more than are listed";
+  EXPECT_EQ(entries[1].event_types, std::nullopt) << "more types than the index lists";
 }
 
 TEST_F(StoreChunkSourceTest, AChunkThatIsNotThereIsNotFound) {

@@ -156,7 +156,7 @@ TEST_F(TimeWindowTest, OfChunksWithoutASelectedTypeNothingIsRead) {
   const Shown stop{"rare", 20 * kNsPerSecond, 20 * kNsPerSecond, 0};
   EXPECT_THAT(Read(0, 100, filter), ::testing::ElementsAre(rare, stop));
   EXPECT_EQ(source_.chunks_read(), 2u);
-  EXPECT_EQ(counts_.unreadable_chunks, 0u) << "it lacks nothing";
+  EXPECT_EQ(counts_.unreadable_chunks, 0u) << "no chunk is missing";
   filter.event_types = *EventFilter::Parse({"^span"});
   EXPECT_THAT(Read(0, 100, filter), ::testing::ElementsAre(rare, stop));
   EXPECT_EQ(source_.chunks_read(), 4u);

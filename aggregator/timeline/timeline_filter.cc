@@ -54,11 +54,12 @@ std::optional<std::string> OwnTimeWarning(std::span<const StreamDescription> str
   if (count == 0) return std::nullopt;
   if (count > kOwnTimesNamedMax) names += fmt::format(" and {} more", count - kOwnTimesNamedMax);
   return fmt::format(
-      "{} framework {} from a moment that is not known ({}): {}", count,
+      "{} framework {} from an unknown moment ({}): {}", count,
       count == 1 ? "file has times that count" : "files have times that count", names,
-      has_window    ? "no time window shows their events"
-      : is_recorded ? "they keep these times and are not aligned with anything else"
-                    : "they are shown from the capture's begin on, not aligned with anything else");
+      has_window ? "a time window excludes their events"
+      : is_recorded
+          ? "they keep these times and are not aligned with anything else"
+          : "they are shown from the start of the capture, not aligned with anything else");
 }
 
 bool TimelineFilter::MaySelectOf(const ChunkEntry& chunk) const {

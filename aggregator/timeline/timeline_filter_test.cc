@@ -48,7 +48,7 @@ TEST(TimelineFilter, AChunkIsSelectedByTheTypesOfItsIndexEntry) {
   };
   EXPECT_TRUE(selects({}));
   EXPECT_TRUE(selects({"nrt_execute"}));
-  EXPECT_TRUE(selects({"device_exec"})) << "the older name of one";
+  EXPECT_TRUE(selects({"device_exec"})) << "an older name of a type";
   EXPECT_TRUE(selects({"nrt_*"}));
   EXPECT_TRUE(selects({"hardware"}));
   EXPECT_TRUE(selects({"^nrt_execute"}));
@@ -60,7 +60,7 @@ TEST(TimelineFilter, AChunkIsSelectedByTheTypesOfItsIndexEntry) {
   EXPECT_TRUE(selects({}));
   EXPECT_FALSE(selects({"^nrt_execute"}));
   chunk.event_types.reset();
-  EXPECT_TRUE(selects({"cc_running"})) << "it may have any";
+  EXPECT_TRUE(selects({"cc_running"})) << "the chunk may have any type";
 }
 
 }  // namespace

@@ -256,7 +256,8 @@ TEST_F(TimelineReaderTest, RanksOfDifferentJobsAreNoConflict) {
   add("i-e", "twice", Claim(0));
   auto reader = TimelineReader::Open(source_, {});
   ASSERT_TRUE(reader.ok());
-  EXPECT_EQ((*reader)->streams()[0].rank.label, "gid0 (i-a pid 1 nc 0)") << "told apart";
+  EXPECT_EQ((*reader)->streams()[0].rank.label, "gid0 (i-a pid 1 nc 0)")
+      << "the label distinguishes the cores";
   EXPECT_THAT((*reader)->warnings(),
               ElementsAre(HasSubstr("2 cores of job twice claim worker_gid 0")));
 }

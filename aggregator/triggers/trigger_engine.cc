@@ -23,7 +23,7 @@ std::string FormatWholeSeconds(uint64_t ns) {
 }
 
 // Says which continuous capture has the earlier events, or all of them, and for how long.
-std::string DescribeEarlierCapture(const TriggerWorld::Continuous& continuous, bool before) {
+std::string DescribeEarlierCapture(const TriggerCaptures::Continuous& continuous, bool before) {
   std::string words =
       before ? fmt::format("earlier events are in continuous capture {}", continuous.id.ToString())
              : fmt::format("continuous capture {} records it", continuous.id.ToString());
@@ -50,8 +50,8 @@ std::string_view WordOf(TriggerSuppression reason) {
   return kWords[static_cast<size_t>(reason)];
 }
 
-TriggerEngine::TriggerEngine(const Clock& clock, TaskRunner& runner, TriggerWorld world)
-    : clock_(clock), runner_(runner), world_(std::move(world)) {}
+TriggerEngine::TriggerEngine(const Clock& clock, TaskRunner& runner, TriggerCaptures& captures)
+    : clock_(clock), runner_(runner), captures_(captures) {}
 
 // A timestamp in the future comes from a clock that was set back since and counts as now.
 void TriggerEngine::Restore(const CaptureRecord& record) {
@@ -131,7 +131,7 @@ TriggerEngine::Job* TriggerEngine::JobOf(State& state, const std::string& name) 
     std::erase_if(state.jobs, [&](const auto& entry) {
       const Job& job = entry.second;
       return !job.gathering && NowNs() - job.fired_ns >= cool_down_ns &&
-             (job.capture.empty() || !world_.is_running(job.capture));
+             (job.capture.empty() || !captures_.IsRunning(job.capture));
     });
     if (state.jobs.size() >= limits::kTriggerJobsMax) return nullptr;
   }
@@ -148,7 +148,7 @@ TriggerEngine::Answer TriggerEngine::Judge(State& state, Job& job, const Trigger
     answer.problem = std::move(words);
     return answer;
   };
-  const bool under_way = !job.capture.empty() && world_.is_running(job.capture);
+  const bool under_way = !job.capture.empty() && captures_.IsRunning(job.capture);
   if (job.gathering || under_way) {
     if (job.incident) {
       job.incident->Add(fired);
@@ -212,7 +212,8 @@ void TriggerEngine::OnFired(const TriggerFired& fired) {
   Job* const job = JobOf(state, job_name);
   Answer answer{.is_known = true,
                 .suppression = TriggerSuppression::kTooManyJobs,
-                .problem = fmt::format("it has fired for {} jobs", limits::kTriggerJobsMax)};
+                .problem = fmt::format("it has fired for {} jobs, which is the limit",
+                                       limits::kTriggerJobsMax)};
   if (job != nullptr) answer = Judge(state, *job, fired);
   if (answer.suppression != TriggerSuppression::kNone) return Suppress(state, answer);
   job->incident.emplace(fired);
@@ -241,10 +242,10 @@ TriggerEngine::Answer TriggerEngine::Fire(const TriggerFired& fired) {
   const std::string job_name = fired.job.empty() ? state.status.rule.job : fired.job;
   Job* const job = JobOf(state, job_name);
   if (job == nullptr) {
-    const Answer answer{
-        .is_known = true,
-        .suppression = TriggerSuppression::kTooManyJobs,
-        .problem = fmt::format("it has fired for {} jobs", limits::kTriggerJobsMax)};
+    const Answer answer{.is_known = true,
+                        .suppression = TriggerSuppression::kTooManyJobs,
+                        .problem = fmt::format("it has fired for {} jobs, which is the limit",
+                                               limits::kTriggerJobsMax)};
     Suppress(state, answer);
     return answer;
   }
@@ -269,14 +270,14 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
   spec.labels.push_back({std::string(kLabel), rule.name});
   // A continuous capture is suspended for others, so it is only mentioned, unless the rule asks for
   // nothing but the past.
-  const TriggerWorld::Continuous continuous = world_.continuous(spec);
+  const TriggerCaptures::Continuous continuous = captures_.ContinuousOf(spec);
   spec.cause = CauseOf(
       rule, *job.incident,
       continuous.id.empty() ? "" : fmt::format("; {}", DescribeEarlierCapture(continuous, true)));
   state.status.last_cause = job.incident->Cause();
   job.capture = CaptureId();
   // Its workers would refuse a second capture.
-  if (const CaptureId other = world_.recorded_by(spec); !other.empty()) {
+  if (const CaptureId other = captures_.RecorderOf(spec); !other.empty()) {
     answer.capture = other;
     answer.suppression = TriggerSuppression::kRecorded;
     answer.problem = fmt::format("capture {} already records it", other.ToString());
@@ -326,9 +327,9 @@ absl::StatusOr<CaptureId> TriggerEngine::StartCapture(const TriggerRule& rule,
     CaptureSpec snapshot = base;
     snapshot.mode = CaptureMode::kSnapshot;
     snapshot.timing.last_ns = rule.last_ns;
-    snapshot.timing.flight_recorder = world_.flight_recorder(base);
+    snapshot.timing.flight_recorder = captures_.FlightRecorderOf(base);
     if (!snapshot.timing.flight_recorder.empty()) {
-      absl::StatusOr<CaptureId> capture = world_.start(snapshot);
+      absl::StatusOr<CaptureId> capture = captures_.Start(snapshot);
       if (capture.ok()) {
         // Kept in case no worker can deliver the past.
         if (rule.duration_ns > 0) job.stream = std::move(stream);
@@ -338,7 +339,7 @@ absl::StatusOr<CaptureId> TriggerEngine::StartCapture(const TriggerRule& rule,
     }
   }
   if (rule.duration_ns == 0) return why;
-  return world_.start(stream);
+  return captures_.Start(stream);
 }
 
 // The cool-down is shortened, so that the rule can fire again soon.
@@ -374,7 +375,7 @@ void TriggerEngine::OnNotBegun(const CaptureRecord& record, const std::string& w
       const auto of_job = still->second.jobs.find(job_name);
       if (of_job == still->second.jobs.end()) return;
       if (!std::exchange(of_job->second.gathering, false)) return;
-      const absl::StatusOr<CaptureId> capture = world_.start(stream);
+      const absl::StatusOr<CaptureId> capture = captures_.Start(stream);
       if (!capture.ok()) {
         return TakeBack(still->second, of_job->second, id,
                         fmt::format("{}; {}", why, std::string(capture.status().message())));

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "aggregator/triggers/trigger_captures.h"
 #include "aggregator/triggers/trigger_incident.h"
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
@@ -38,26 +38,6 @@ enum class TriggerSuppression : uint8_t {
 inline constexpr size_t kTriggerSuppressions = 7;
 // Returns the label value in metrics, such as "cool_down".
 std::string_view WordOf(TriggerSuppression reason);
-
-// What the engine needs from its surroundings, called on its sequence. All functions must be set.
-struct TriggerWorld {
-  // Starts a capture; fails as Coordinator::StartCapture does.
-  std::function<absl::StatusOr<CaptureId>(const CaptureSpec&)> start;
-  // Returns true until the capture has ended.
-  std::function<bool(const CaptureId&)> is_running;
-  // Returns the flight recorder that holds what a capture of this spec would select; empty: none. A
-  // snapshot of it is only possible while it records.
-  std::function<CaptureId(const CaptureSpec&)> flight_recorder;
-  // Returns the capture that streams it and is not suspended for another; empty: none.
-  std::function<CaptureId(const CaptureSpec&)> recorded_by;
-  // The continuous capture that records all of it and is suspended for the trigger's capture;
-  // empty: none.
-  struct Continuous {
-    CaptureId id;
-    uint64_t retention_ns = 0;  // 0: limited by size alone
-  };
-  std::function<Continuous(const CaptureSpec&)> continuous;
-};
 
 // A rule with its history, for operators. Counts continue after a restart as far as stored captures
 // show them.
@@ -86,7 +66,7 @@ class TriggerEngine {
   static constexpr uint64_t kRefusedRestNs = 10'000'000'000;
 
   // All must outlive the engine, which `runner`, its sequence, calls.
-  TriggerEngine(const Clock& clock, TaskRunner& runner, TriggerWorld world);
+  TriggerEngine(const Clock& clock, TaskRunner& runner, TriggerCaptures& captures);
   TriggerEngine(const TriggerEngine&) = delete;
   TriggerEngine& operator=(const TriggerEngine&) = delete;
 
@@ -167,7 +147,7 @@ class TriggerEngine {
 
   const Clock& clock_;
   TaskRunner& runner_;
-  const TriggerWorld world_;
+  TriggerCaptures& captures_;
   std::map<std::string, State> states_;  // by name
   // Names in the order of the rule file.
   std::vector<std::string> order_;

@@ -16,7 +16,7 @@ class FiredWorkerTest : public testing::Test {
     workers_[worker] = {.identity = worker, .job = "mine"};
   }
   static TriggerRule Rule(TriggerKind kind, const std::string& job = "") {
-    TriggerRule rule = FakeTriggerWorld::Rule("rule", kind);
+    TriggerRule rule = FakeTriggerCaptures::Rule("rule", kind);
     rule.job = job;
     return rule;
   }
@@ -30,25 +30,25 @@ class FiredWorkerTest : public testing::Test {
 
 TEST_F(FiredWorkerTest, TheJobIsThatOfTheAgentsOwnWorker) {
   const TriggerRule slow = Rule(TriggerKind::kSlowExecution);
-  EXPECT_EQ(Take(slow, FakeTriggerWorld::Fired("rule", "mine", 7)), "mine");
-  EXPECT_EQ(Take(slow, FakeTriggerWorld::Fired("rule", "others", 7)), "mine");
-  EXPECT_EQ(Take(slow, FakeTriggerWorld::Fired("rule", "", 7)), "mine") << "and not all jobs";
-  EXPECT_EQ(Take(slow, FakeTriggerWorld::Fired("rule", "others", 8)), "-") << "no worker of it";
+  EXPECT_EQ(Take(slow, FakeTriggerCaptures::Fired("rule", "mine", 7)), "mine");
+  EXPECT_EQ(Take(slow, FakeTriggerCaptures::Fired("rule", "others", 7)), "mine");
+  EXPECT_EQ(Take(slow, FakeTriggerCaptures::Fired("rule", "", 7)), "mine") << "not all jobs";
+  EXPECT_EQ(Take(slow, FakeTriggerCaptures::Fired("rule", "others", 8)), "-") << "the agent has no such worker";
 }
 
 TEST_F(FiredWorkerTest, ARuleOfAJobIsForThatJob) {
   const TriggerRule died = Rule(TriggerKind::kWorkerDied, "others");
-  EXPECT_EQ(Take(died, FakeTriggerWorld::Fired("rule", "others", 7)), "-");
+  EXPECT_EQ(Take(died, FakeTriggerCaptures::Fired("rule", "others", 7)), "-");
 }
 
 TEST_F(FiredWorkerTest, PostsAreOfTheRulesJob) {
   const TriggerKind kind = TriggerKind::kPost;
-  EXPECT_EQ(Take(Rule(kind, "ruled"), FakeTriggerWorld::Fired("rule", "others", 0)), "ruled");
-  EXPECT_EQ(Take(Rule(kind), FakeTriggerWorld::Fired("rule", "others", 0)), "");
+  EXPECT_EQ(Take(Rule(kind, "ruled"), FakeTriggerCaptures::Fired("rule", "others", 0)), "ruled");
+  EXPECT_EQ(Take(Rule(kind), FakeTriggerCaptures::Fired("rule", "others", 0)), "");
 }
 
 TEST_F(FiredWorkerTest, ARuleThatIsGoneIsPassedOver) {
-  TriggerFired fired = FakeTriggerWorld::Fired("gone", "mine", 7);
+  TriggerFired fired = FakeTriggerCaptures::Fired("gone", "mine", 7);
   EXPECT_FALSE(TakeJobFromInventory(workers_, nullptr, fired));
 }
 

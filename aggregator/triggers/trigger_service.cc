@@ -87,19 +87,10 @@ TriggerService::TriggerService(std::unique_ptr<RuleFile> rules, TriggerPosts pos
                                const Deps& deps)
     : deps_(deps),
       posts_from_anywhere_(posts != TriggerPosts::kThisMachine),
-      engine_(deps.clock, deps.sequence, MakeWorld()),
+      engine_(deps.clock, deps.sequence, *this),
       metrics_(deps.registry),
       file_(std::move(rules)) {
   if (file_ != nullptr) rules_ = file_->contents();
-}
-
-TriggerWorld TriggerService::MakeWorld() {
-  return {.start = [this](const CaptureSpec& spec) { return Start(spec); },
-          .is_running =
-              [this](const CaptureId& id) { return deps_.coordinator.FindRunning(id) != nullptr; },
-          .flight_recorder = [this](const CaptureSpec& spec) { return FlightRecorderOf(spec); },
-          .recorded_by = [this](const CaptureSpec& spec) { return RecorderOf(spec); },
-          .continuous = [this](const CaptureSpec& spec) { return ContinuousOf(spec); }};
 }
 
 // Every attempt is in the audit log, because nobody requested it personally.
@@ -165,8 +156,7 @@ void TriggerService::Tick() {
 // Only agents that have reported lately are evidence: silence of a worker whose agent is silent
 // means nothing.
 void TriggerService::JudgeSilence(uint64_t now_ns) {
-  silence_.KeepOnly(
-      [this](const CaptureId& id) { return deps_.coordinator.FindRunning(id) != nullptr; });
+  silence_.KeepOnly([this](const CaptureId& id) { return IsRunning(id); });
   // An index by instance, because every worker is looked up.
   std::map<std::string_view, const KnownAgent*> heard;
   const uint64_t realtime_ns = deps_.clock.RealtimeNs();
@@ -253,7 +243,7 @@ CaptureId TriggerService::RecorderOf(const CaptureSpec& spec) const {
   return {};
 }
 
-TriggerWorld::Continuous TriggerService::ContinuousOf(const CaptureSpec& spec) const {
+TriggerCaptures::Continuous TriggerService::ContinuousOf(const CaptureSpec& spec) const {
   for (const CaptureRecord& record : deps_.coordinator.Running()) {
     const bool records =
         record.spec.mode == CaptureMode::kContinuous && record.state == CaptureState::kRecording;
@@ -321,17 +311,19 @@ v1::FireTriggerReply TriggerService::Fire(const v1::FireTriggerRequest& request)
   return reply;
 }
 
-// 503 asks the caller to try again after a second.
 PostPage TriggerService::MakePostPage() {
   return {.prefix = "/triggers/",
           .body_bytes_max = limits::kTriggerBodyBytesMax,
           .is_for_anybody = posts_from_anywhere_,
-          .take = [this](const PostRequest& request) {
-            const auto answer = PostAndWait(deps_.sequence, "the aggregator", kPostPatience,
-                                            [this, &request] { return Post(request); });
-            if (answer.ok()) return *answer;
-            return PostAnswer{503, std::string(answer.status().message()) + "\n", 1};
-          }};
+          .handler = this};
+}
+
+// 503 asks the caller to try again after a second.
+PostAnswer TriggerService::TakePost(const PostRequest& request) {
+  const auto answer = PostAndWait(deps_.sequence, "the aggregator", kPostPatience,
+                                  [this, &request] { return Post(request); });
+  if (answer.ok()) return *answer;
+  return {503, std::string(answer.status().message()) + "\n", 1};
 }
 
 // A rule of another kind is refused with 404: its condition is observed by agents, and a POST must

@@ -20,6 +20,7 @@
 #include "aggregator/ingest/trigger_report_handler.h"
 #include "aggregator/session/capture_observer.h"
 #include "aggregator/session/coordinator.h"
+#include "aggregator/triggers/trigger_captures.h"
 #include "aggregator/triggers/trigger_engine.h"
 #include "aggregator/triggers/worker_silence.h"
 #include "lib/base/clock.h"
@@ -34,8 +35,11 @@ namespace neurontrace {
 
 // Everything about triggers in one aggregator: reads the rule file, sends rules to agents, receives
 // what fires, starts captures and answers operators. On the coordinator's sequence, except for
-// ReloadFile and the function of MakePostPage.
-class TriggerService final : public TriggerReportHandler, public CaptureObserver {
+// ReloadFile and the answers to POSTs.
+class TriggerService final : public TriggerReportHandler,
+                             public CaptureObserver,
+                             private TriggerCaptures,
+                             private PostHandler {
  public:
   // The rule file as last read: loaded when the service is made, and again when it changes.
   using RuleFile = ReloadedFile<std::vector<TriggerRule>>;
@@ -80,28 +84,27 @@ class TriggerService final : public TriggerReportHandler, public CaptureObserver
   v1::ListTriggersReply List() const;
   v1::FireTriggerReply Fire(const v1::FireTriggerRequest& request);
 
-  // Returns the page POST /triggers/NAME. Its function is called on other threads and waits for the
-  // sequence.
+  // Returns the page POST /triggers/NAME, which refers to this service.
   PostPage MakePostPage();
 
  private:
-  // Returns functions that refer to this object and to the coordinator.
-  TriggerWorld MakeWorld();
-  // Starts a capture for a rule and writes it to the audit log, whether it succeeds or not.
-  absl::StatusOr<CaptureId> Start(const CaptureSpec& spec);
+  // Implement TriggerCaptures with the coordinator. Start writes the capture to the audit log,
+  // whether it succeeds or not.
+  absl::StatusOr<CaptureId> Start(const CaptureSpec& spec) override;
+  bool IsRunning(const CaptureId& capture) const override {
+    return deps_.coordinator.FindRunning(capture) != nullptr;
+  }
+  CaptureId FlightRecorderOf(const CaptureSpec& spec) const override;
+  CaptureId RecorderOf(const CaptureSpec& spec) const override;
+  Continuous ContinuousOf(const CaptureSpec& spec) const override;
   // Puts the rules into force here and sends them to all connected agents.
   void Apply(std::vector<TriggerRule> rules);
-  // Returns the only flight recorder that the spec can mean; empty if there is none or several.
-  CaptureId FlightRecorderOf(const CaptureSpec& spec) const;
-  // Returns a capture that records all that the spec selects and is not suspended for another;
-  // empty: none.
-  CaptureId RecorderOf(const CaptureSpec& spec) const;
-  // Returns the continuous capture that records everything the spec selects; empty: none.
-  TriggerWorld::Continuous ContinuousOf(const CaptureSpec& spec) const;
   // Returns why the rule cannot fire at present; empty: it can.
   std::string WhyCannotFire(const TriggerRule& rule) const;
   // Fires kSilentCore rules. Takes time proportional to the number of watched workers.
   void JudgeSilence(uint64_t now_ns);
+  // PostHandler. Called on other threads; waits for the sequence.
+  PostAnswer TakePost(const PostRequest& request) override;
   // Handles one POST on the sequence: 202 if the rule fired, 404 for a rule that no POST can fire,
   // 429 with a delay while it is limited.
   PostAnswer Post(const PostRequest& request);

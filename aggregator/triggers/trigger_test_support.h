@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "aggregator/triggers/trigger_captures.h"
 #include "aggregator/triggers/trigger_engine.h"
 #include "lib/base/fake_task_runner.h"
 #include "lib/base/status.h"
@@ -12,7 +13,7 @@
 namespace neurontrace {
 
 // For tests: captures that begin at once and continue until the test ends them.
-class FakeTriggerWorld {
+class FakeTriggerCaptures final : public TriggerCaptures {
  public:
   static constexpr uint64_t kSecondNs = 1'000'000'000;
 
@@ -22,25 +23,20 @@ class FakeTriggerWorld {
     return *CaptureId::FromBytes(bytes);
   }
 
-  TriggerWorld Make() {
-    return {.start = [this](const CaptureSpec& spec) -> absl::StatusOr<CaptureId> {
-              if (!refusal.ok()) return refusal;
-              if (spec.mode == CaptureMode::kSnapshot && !snapshot_refusal.ok()) {
-                return snapshot_refusal;
-              }
-              started.push_back(spec);
-              const CaptureId id = Id(static_cast<uint8_t>(started.size()));
-              running[id] = true;
-              return id;
-            },
-            .is_running = [this](const CaptureId& id) { return running[id]; },
-            .flight_recorder =
-                [this](const CaptureSpec& spec) {
-                  return flight_recorder_job == spec.selection.job ? flight_recorder : CaptureId();
-                },
-            .recorded_by = [this](const CaptureSpec&) { return recorder; },
-            .continuous = [this](const CaptureSpec&) { return continuous; }};
+  absl::StatusOr<CaptureId> Start(const CaptureSpec& spec) override {
+    if (!refusal.ok()) return refusal;
+    if (spec.mode == CaptureMode::kSnapshot && !snapshot_refusal.ok()) return snapshot_refusal;
+    started.push_back(spec);
+    const CaptureId id = Id(static_cast<uint8_t>(started.size()));
+    running.insert(id);
+    return id;
   }
+  bool IsRunning(const CaptureId& id) const override { return running.contains(id); }
+  CaptureId FlightRecorderOf(const CaptureSpec& spec) const override {
+    return flight_recorder_job == spec.selection.job ? flight_recorder : CaptureId();
+  }
+  CaptureId RecorderOf(const CaptureSpec&) const override { return recorder; }
+  Continuous ContinuousOf(const CaptureSpec&) const override { return continuous; }
 
   // A good rule of the kind.
   static TriggerRule Rule(const std::string& name, TriggerKind kind = TriggerKind::kPost) {
@@ -59,13 +55,13 @@ class FakeTriggerWorld {
   }
 
   std::vector<CaptureSpec> started;
-  std::map<CaptureId, bool> running;
+  std::set<CaptureId> running;
   absl::Status refusal;
   absl::Status snapshot_refusal;
   CaptureId flight_recorder;
   std::string flight_recorder_job;
   CaptureId recorder;
-  TriggerWorld::Continuous continuous;
+  Continuous continuous;
 };
 
 }  // namespace neurontrace

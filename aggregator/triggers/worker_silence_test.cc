@@ -15,20 +15,20 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-constexpr uint64_t kSecond = FakeTriggerWorld::kSecondNs;
+constexpr uint64_t kSecond = FakeTriggerCaptures::kSecondNs;
 
 class WorkerSilenceTest : public testing::Test {
  protected:
   WorkerSilenceTest() { SetRule("", 4 * kSecond); }
   void SetRule(const std::string& job, uint64_t silent_ns) {
-    TriggerRule rule = FakeTriggerWorld::Rule("silent", TriggerKind::kSilentCore);
+    TriggerRule rule = FakeTriggerCaptures::Rule("silent", TriggerKind::kSilentCore);
     rule.job = job;
     rule.silent_ns = silent_ns;
-    silence_.SetRules({FakeTriggerWorld::Rule("alert"), rule});
+    silence_.SetRules({FakeTriggerCaptures::Rule("alert"), rule});
   }
   void Report(uint32_t pid, uint64_t events, const std::string& job = "j",
               CaptureWorkerState state = CaptureWorkerState::kRecording) {
-    silence_.OnStatus({.capture_id = FakeTriggerWorld::Id(1),
+    silence_.OnStatus({.capture_id = FakeTriggerCaptures::Id(1),
                        .worker = {.instance_id = "i-1", .pid = pid},
                        .state = state,
                        .events_read = events},

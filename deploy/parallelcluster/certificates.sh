@@ -8,16 +8,16 @@ usage() {
   cat <<'USAGE'
 usage: certificates.sh head ADDRESS | node | issue NAME ROLE DIRECTORY
 
-  head ADDRESS   on the head node: makes the certificate authority where there is none, and the certificates of the
-                 aggregator (at ADDRESS), the agents and neurontrace-slurm where they are missing or end within 30 days
-                 Where there is /etc/neurontrace/authority/external it makes nothing: it checks what another authority
-                 gave, and ends with 1 where something is missing, not of it, over or at its end within 30 days
-  node           on a compute node: takes the agents' certificate from the shared directory, where it is another one
+  head ADDRESS   on the head node: create the certificate authority if there is none, and the certificates of the
+                 aggregator (at ADDRESS), the agents and neurontrace-slurm if they are missing or expire within 30 days.
+                 If /etc/neurontrace/authority/external exists, create nothing: check the certificates of the external
+                 authority, and exit 1 if one is missing, not signed by it, expired or expires within 30 days
+  node           on a compute node: copy the agents' certificate from the shared directory if it has changed
   issue NAME ROLE DIRECTORY
-                 on the head node: a certificate for a person or a program, with the role viewer, operator or admin, as
-                 DIRECTORY/NAME.pem and DIRECTORY/NAME.key, with the authority's beside them
+                 on the head node: issue a certificate for a person or a program, with the role viewer, operator or
+                 admin, as DIRECTORY/NAME.pem and DIRECTORY/NAME.key, with the authority's certificate beside them
 
-NT_ROOT is put before every path, to try it out. Programs that use a certificate see by themselves that it changed.
+NT_ROOT is a prefix for every path, for a trial run. Running programs load a changed certificate by themselves.
 USAGE
 }
 
@@ -84,9 +84,9 @@ pair() {
   if [[ ! -s $1/ca.pem || ! -s $at.pem || ! -s $at.key ]]; then
     echo "certificates: $1 needs ca.pem, $2.pem and $2.key"
   elif ! openssl verify -CAfile "$1/ca.pem" -untrusted "$at.pem" "$at.pem" >/dev/null 2>&1; then
-    echo "certificates: $at.pem is not of $1/ca.pem, or over"
+    echo "certificates: $at.pem is not signed by $1/ca.pem, or has expired"
   elif ! openssl x509 -in "$at.pem" -noout -checkend "$renew_seconds" >/dev/null; then
-    echo "certificates: $at.pem ends within 30 days: $(openssl x509 -in "$at.pem" -noout -enddate)"
+    echo "certificates: $at.pem expires within 30 days: $(openssl x509 -in "$at.pem" -noout -enddate)"
   elif [[ $(openssl x509 -in "$at.pem" -noout -pubkey) != "$(openssl pkey -in "$at.key" -pubout 2>/dev/null)" ]]; then
     echo "certificates: $at.key is not the key of $at.pem"
   fi
@@ -95,7 +95,7 @@ pair() {
 check_external() {
   local wrong
   wrong=$(pair "$own" aggregator; pair "$own" slurm; pair "$shared" agent)
-  [[ -z $wrong ]] || fail "what another authority gave is not as it has to be
+  [[ -z $wrong ]] || fail "the certificates of the external authority have problems:
 $wrong"
 }
 
@@ -103,9 +103,10 @@ $wrong"
 refuse_foreign() {
   local file
   for file in "$own/ca.pem" "$shared/ca.pem"; do
-    [[ ! -e $file ]] || cmp -s "$file" "$authority/ca.pem" || fail "$file is not of the authority in $authority.
-If another one gives this cluster its certificates: touch $authority/external
-If not: remove $file, and have them made"
+    [[ ! -e $file ]] || cmp -s "$file" "$authority/ca.pem" ||
+      fail "$file does not belong to the authority in $authority.
+If an external authority issues this cluster's certificates: touch $authority/external
+Otherwise remove $file and run this again"
   done
 }
 
@@ -140,7 +141,7 @@ head_node() {
 compute_node() {
   local name
   [[ -s $shared/agent.pem && -s $shared/agent.key && -s $shared/ca.pem ]] ||
-    fail "nothing in $shared: has on_node_configured.sh run on the head node?"
+    fail "$shared has no certificates; run on_node_configured.sh on the head node first"
   mkdir -p "$own"
   chmod 0755 "$own"
   for name in ca.pem agent.key agent.pem; do put "$shared/$name" "$own/$name"; done
@@ -149,10 +150,15 @@ compute_node() {
 
 issue() {
   local name=$1 role=$2 directory=$3
-  [[ $name =~ ^[A-Za-z0-9._-]+$ ]] || fail "'$name': letters, digits, dots, underscores and hyphens"
-  case $role in viewer | operator | admin) ;; *) fail "'$role' is no role: viewer, operator or admin" ;; esac
-  [[ ! -e $authority/external ]] || fail "another authority gives this cluster its certificates ($authority/external)"
-  [[ -s $authority/ca.key ]] || fail "no authority here: this runs on the head node, as root"
+  [[ $name =~ ^[A-Za-z0-9._-]+$ ]] ||
+    fail "'$name' is not a valid name; use letters, digits, dots, underscores and hyphens"
+  case $role in
+    viewer | operator | admin) ;;
+    *) fail "unknown role '$role'; the roles are viewer, operator and admin" ;;
+  esac
+  [[ ! -e $authority/external ]] ||
+    fail "an external authority issues this cluster's certificates ($authority/external)"
+  [[ -s $authority/ca.key ]] || fail "$authority/ca.key is missing; run this on the head node as root"
   mkdir -p "$directory"
   make "$directory/$name" "$name" clientAuth "URI:neurontrace:$role"
   rm -f "$directory/$name.names"

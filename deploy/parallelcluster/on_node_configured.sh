@@ -9,13 +9,13 @@ usage() {
   cat <<'USAGE'
 usage: on_node_configured.sh [PACKAGE [SHA256]]
 
-  PACKAGE   neurontrace's tar file, s3://BUCKET/KEY or a path; needed on the head node alone, which puts it into the
+  PACKAGE   neurontrace's tar file, s3://BUCKET/KEY or a path; needed only on the head node, which copies it to the
             directory that all nodes share (/opt/slurm/etc/neurontrace)
-  SHA256    what its checksum has to be
+  SHA256    expected checksum of PACKAGE
 
-What a node is stands in /etc/parallelcluster/cfnconfig. On the head node a failure is one of the cluster's creation. A
-compute node starts without neurontrace rather than not at all, and the system's log says why.
-NT_ROOT is put before every path, to try it out: then nothing is started but by the program NT_SYSTEMCTL, if it is set.
+The type of the node is read from /etc/parallelcluster/cfnconfig. A failure on the head node makes the creation of the
+cluster fail. A compute node starts without neurontrace in that case, and the system's log has the reason.
+NT_ROOT is a prefix for every path, for a trial run: then units are started only by the program NT_SYSTEMCTL, if set.
 USAGE
 }
 
@@ -68,7 +68,7 @@ render() {
 check_options() {
   local words
   words=$(env -i "$programs/bin/$1" --config "$2" --validate-config 2>&1) ||
-    fail "$1 does not take the options of $3, and keeps its old ones: $words"
+    fail "$1 rejects the options in $3 and keeps its previous ones: $words"
 }
 
 make_user() {
@@ -86,7 +86,8 @@ head_address() {
     token=$(curl -sf -m 5 -X PUT -H "X-aws-ec2-metadata-token-ttl-seconds: 60" http://169.254.169.254/latest/api/token)
     address=$(curl -sf -m 5 -H "X-aws-ec2-metadata-token: $token" http://169.254.169.254/latest/meta-data/local-ipv4)
   fi
-  [[ $address =~ ^[0-9]+(\.[0-9]+){3}$ ]] || fail "no address of the head node in $cfnconfig (cfn_head_node_private_ip)"
+  [[ $address =~ ^[0-9]+(\.[0-9]+){3}$ ]] ||
+    fail "$cfnconfig has no address of the head node (cfn_head_node_private_ip)"
   echo "$address"
 }
 
@@ -101,7 +102,7 @@ fetch() {
     *) cp "$1" "$file" ;;
   esac
   if [[ -n $2 ]]; then
-    echo "$2  $file" | sha256sum --check --quiet || fail "$1 has another checksum than $2"
+    echo "$2  $file" | sha256sum --check --quiet || fail "the checksum of $1 differs from $2"
   fi
   put 0644 "$file" "$shared/neurontrace.tar.gz"
   rm -f "$file"
@@ -112,7 +113,7 @@ fetch() {
 # continues with what it has.
 install_programs() {
   local package=$shared/neurontrace.tar.gz version directory old
-  [[ -s $package ]] || fail "no $package: give PACKAGE on the head node"
+  [[ -s $package ]] || fail "$package does not exist; pass PACKAGE on the head node"
   version=$(sha256sum "$package" | cut -c1-12)
   directory=$programs-$version
   if [[ ! -e $directory ]]; then
@@ -120,7 +121,7 @@ install_programs() {
     mkdir -p "$directory.new"
     tar -xzf "$package" -C "$directory.new" --strip-components=1 --no-same-owner
     [[ -x $directory.new/bin/neurontrace-agent && -r $directory.new/lib/libneurontrace_tap.so ]] ||
-      fail "$package has no bin/neurontrace-agent or no lib/libneurontrace_tap.so"
+      fail "$package lacks bin/neurontrace-agent or lib/libneurontrace_tap.so"
     chmod -R go=rX "$directory.new"
     mv "$directory.new" "$directory"
   fi
@@ -164,7 +165,8 @@ units() {
   done
   [[ -n $root ]] || sleep 2
   for unit in "$@"; do
-    [[ $unit == *:static ]] || control --quiet is-active "$unit" || fail "$unit does not stay up: journalctl -u $unit"
+    [[ $unit == *:static ]] || control --quiet is-active "$unit" ||
+      fail "$unit stopped after its start; see journalctl -u $unit"
   done
   rm -f "$restart_due"
 }
@@ -173,7 +175,8 @@ units() {
 # it is not good that is said, and keeps nothing else from being done.
 certificates() {
   if [[ -e $external ]]; then
-    NT_ROOT=$root bash "$files/certificates.sh" "$@" || log "renew the certificates; running programs keep the present ones"
+    NT_ROOT=$root bash "$files/certificates.sh" "$@" ||
+      log "the certificates need to be renewed; running programs continue with the current ones"
   else
     NT_ROOT=$root bash "$files/certificates.sh" "$@"
   fi
@@ -231,7 +234,7 @@ compute_node() {
 main() {
   case "${1:-}" in --help | -h) usage; return ;; esac
   [[ $# -le 2 ]] || { usage >&2; exit 2; }
-  [[ -r $cfnconfig ]] || fail "no $cfnconfig: this is not a node of ParallelCluster"
+  [[ -r $cfnconfig ]] || fail "$cfnconfig does not exist; this is not a ParallelCluster node"
   node_type=$(setting cfn_node_type)
   case $node_type in
     HeadNode | ComputeFleet) ;;
@@ -249,8 +252,8 @@ main() {
 # A compute node that fails here would be replaced, again and again.
 if [[ -r $cfnconfig && $(setting cfn_node_type) == ComputeFleet && -z ${NT_STRICT:-} ]]; then
   NT_STRICT=1 bash "${BASH_SOURCE[0]}" "$@" || {
-    log "not installed on this node, which continues without it"
-    logger -t neurontrace -p user.err "on_node_configured.sh failed: this node is not recorded" 2>/dev/null || true
+    log "the installation failed; this node continues without neurontrace"
+    logger -t neurontrace -p user.err "on_node_configured.sh failed; this node is not recorded" 2>/dev/null || true
   }
 else
   main "$@"

@@ -58,7 +58,7 @@ class FakeFileSystem::OpenFile final : public FileSystem::File {
   // notice.
   absl::Status CheckOpen() const {
     if (made_in_ == disk_.generation_) return absl::OkStatus();
-    return Unavailable("{} was open when the power went off", path_);
+    return Unavailable("{} was open when the power failed", path_);
   }
 
   FakeFileSystem& disk_;
@@ -110,7 +110,7 @@ absl::Status FakeFileSystem::Begin(Operation operation, const std::string& path,
     if (changes_ == power_off_at_) {
       powered_off_ = true;
       if (dies != nullptr) *dies = true;
-      return Unavailable("{}: the power went off", path);
+      return Unavailable("{}: the power failed", path);
     }
     if (read_only_) return FailedPrecondition("{}: the file system is read-only", path);
   }
@@ -315,7 +315,7 @@ absl::StatusOr<std::vector<FileSystem::Entry>> FakeFileSystem::List(const std::s
     const std::string name = it->first.substr(prefix.size());
     if (name.find('/') != std::string::npos) continue;
     if (entries.size() >= entries_max) {
-      return ResourceExhausted("{} holds more than {} entries", directory, entries_max);
+      return ResourceExhausted("{} has more than {} entries", directory, entries_max);
     }
     entries.push_back({name, it->second->is_directory, it->second->contents.size()});
   }
@@ -331,7 +331,7 @@ absl::Status FakeFileSystem::MakeDirectory(const std::string& path) {
     const std::string part = path.substr(0, end);
     const Node* const there = Find(part);
     if (there != nullptr && !there->is_directory) {
-      return NotFound("cannot make directory {}: it is a file", part);
+      return NotFound("cannot create directory {}: it is a file", part);
     }
     if (there == nullptr) {
       auto node = std::make_shared<Node>();
@@ -373,7 +373,7 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> FakeFileSystem::TakeLock(
     const std::string& path) {
   RETURN_IF_ERROR(Begin(Operation::kLock, path));
   if (!locks_.insert(path).second) {
-    return FailedPrecondition("{} is held by another process", path);
+    return FailedPrecondition("{} is locked by another process", path);
   }
   return std::make_unique<HeldLock>(*this, path);
 }

@@ -112,7 +112,7 @@ class SystemFile final : public FileSystem::File {
 
   absl::StatusOr<uint64_t> Size() override {
     struct stat info {};
-    if (fstat(fd_.get(), &info) != 0) return ErrorOf("look at", path_);
+    if (fstat(fd_.get(), &info) != 0) return ErrorOf("examine", path_);
     return static_cast<uint64_t>(info.st_size);
   }
 
@@ -139,7 +139,7 @@ absl::StatusOr<UniqueFd> Open(const char* operation, const std::string& path, in
   const bool is_other = !fd.valid() && (errno == ELOOP || errno == ENXIO);
   if (!fd.valid() && !is_other) return ErrorOf(operation, path);
   struct stat about {};
-  if (!is_other && fstat(fd.get(), &about) != 0) return ErrorOf("look at", path);
+  if (!is_other && fstat(fd.get(), &about) != 0) return ErrorOf("examine", path);
   if (is_other || !S_ISREG(about.st_mode)) {
     return DataLoss(
         "cannot {} {}: it is a link, FIFO, socket, device or directory, not a regular file; remove "
@@ -182,12 +182,12 @@ absl::StatusOr<std::vector<FileSystem::Entry>> SystemFileSystem::List(const std:
     Entry entry{.name = found->d_name};
     if (entry.name == "." || entry.name == "..") continue;
     if (entries.size() >= entries_max) {
-      return ResourceExhausted("{} holds more than {} entries", directory, entries_max);
+      return ResourceExhausted("{} has more than {} entries", directory, entries_max);
     }
     struct stat info {};
     if (fstatat(dirfd(stream.get()), found->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno == ENOENT) continue;  // removed since
-      return ErrorOf("look at", directory + "/" + entry.name);
+      return ErrorOf("examine", directory + "/" + entry.name);
     }
     entry.is_directory = S_ISDIR(info.st_mode);
     entry.bytes = entry.is_directory ? 0 : static_cast<uint64_t>(info.st_size);
@@ -208,9 +208,9 @@ absl::Status SystemFileSystem::MakeDirectory(const std::string& path) {
     // EEXIST from mkdir is no error: another process may make the same directory between the two
     // calls.
     const bool there = stat(part.c_str(), &info) == 0;
-    if (there && !S_ISDIR(info.st_mode)) return ErrorOf("make directory", part, ENOTDIR);
+    if (there && !S_ISDIR(info.st_mode)) return ErrorOf("create directory", part, ENOTDIR);
     if (!there && mkdir(part.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
-      return ErrorOf("make directory", part);
+      return ErrorOf("create directory", part);
     }
     if (end == std::string::npos) return absl::OkStatus();
   }
@@ -244,7 +244,7 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> SystemFileSystem::TakeLock(
   // flock rather than fcntl: fcntl's locks belong to the process and are released when any
   // descriptor of the file is closed.
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return FailedPrecondition("{} is held by another process", path);
+    if (errno == EWOULDBLOCK) return FailedPrecondition("{} is locked by another process", path);
     return ErrorOf("lock", path);
   }
   return std::make_unique<SystemLock>(std::move(fd));
@@ -252,7 +252,7 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> SystemFileSystem::TakeLock(
 
 absl::StatusOr<FileSystem::Capacity> SystemFileSystem::CapacityOf(const std::string& directory) {
   struct statvfs facts {};
-  if (statvfs(directory.c_str(), &facts) != 0) return ErrorOf("look at the room of", directory);
+  if (statvfs(directory.c_str(), &facts) != 0) return ErrorOf("read the free space of", directory);
   return Capacity{.total_bytes = uint64_t{facts.f_blocks} * facts.f_frsize,
                   .free_bytes = uint64_t{facts.f_bavail} * facts.f_frsize};
 }

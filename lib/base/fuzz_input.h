@@ -13,7 +13,7 @@ namespace neurontrace {
 // bytes.
 inline void CheckPromise(bool good, const char* what) {
   if (good) return;
-  std::fprintf(stderr, "broken promise: %s\n", what);
+  std::fprintf(stderr, "violated requirement: %s\n", what);
   std::abort();
 }
 

@@ -211,10 +211,10 @@ void DaemonMetrics::AddProcess(std::vector<MetricFamily>& families) const {
   AddGauge("process_virtual_memory_bytes", "Virtual memory of the process", facts.virtual_bytes,
            families);
   AddGauge("process_threads", "Threads of the process", facts.threads, families);
-  AddGauge("process_open_fds", "File descriptors that are open", facts.open_fds, families);
-  AddGauge("process_max_fds", "File descriptors that may be open", facts.max_fds, families);
-  AddGauge("process_start_time_seconds", "When the process was started, since 1970", start_seconds_,
-           families);
+  AddGauge("process_open_fds", "Open file descriptors", facts.open_fds, families);
+  AddGauge("process_max_fds", "Limit of open file descriptors", facts.max_fds, families);
+  AddGauge("process_start_time_seconds", "Start time of the process, in seconds since 1970",
+           start_seconds_, families);
 }
 
 }  // namespace neurontrace

@@ -192,7 +192,7 @@ class HealthServer::Impl {
                         "--health-names\n");
     }
     if (const auto page = PostPageOf(request); page != nullptr) return Take(*page, request);
-    if (request.method != "GET" && request.method != "HEAD") return TextAnswer(405, "GET it\n");
+    if (request.method != "GET" && request.method != "HEAD") return TextAnswer(405, "use GET\n");
     const std::string& path = request.path;
     if (path == "/metrics") {
       return {.body = prometheus::TextSerializer().Serialize(Collect()),
@@ -210,8 +210,8 @@ class HealthServer::Impl {
     if (request.method != "POST") return TextAnswer(405, "use POST\n");
     if (auto refusal = Refusal(page, request)) return *std::move(refusal);
     return Waiting([&] {
-      return AnswerOf(
-          page.take({.name = request.path.substr(page.prefix.size()), .body = request.body}));
+      return AnswerOf(page.handler->TakePost(
+          {.name = request.path.substr(page.prefix.size()), .body = request.body}));
     });
   }
 
@@ -223,7 +223,8 @@ class HealthServer::Impl {
       const MutexLock lock(mutex_);
       page = status_;
     }
-    if (page == nullptr) return TextAnswer(404, "not yet\n");
+    if (page == nullptr)
+      return TextAnswer(404, "the status page is not available yet; try again\n");
     return Waiting([&]() -> HttpAnswer {
       return {.body = RenderStatusPage(*page, state_.Describe(false), request.is_local, Collect()),
               .content_type = "text/html; charset=utf-8",

@@ -21,19 +21,25 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
+// Counts the POSTs, and refuses all that are not named "a".
+class FakePostHandler final : public PostHandler {
+ public:
+  PostAnswer TakePost(const PostRequest& request) override {
+    ++taken;
+    if (request.name != "a") return {429, "later\n", 7};
+    return {202, request.name + " " + request.body};
+  }
+
+  std::atomic<int> taken = 0;
+};
+
 TEST(HealthServer, TakesPostsUnderAPrefixWithinReason) {
   auto registry = std::make_shared<prometheus::Registry>();
   HealthState state;
+  FakePostHandler handler;
   auto server = HealthServer::Start("127.0.0.1:0", registry, state);
   ASSERT_TRUE(server.ok()) << server.status();
-  std::atomic<int> taken = 0;
-  (*server)->AddPostPage({.prefix = "/triggers/",
-                          .body_bytes_max = 8,
-                          .take = [&taken](const PostRequest& request) -> PostAnswer {
-                            ++taken;
-                            if (request.name != "a") return {429, "later\n", 7};
-                            return {202, request.name + " " + request.body};
-                          }});
+  (*server)->AddPostPage({.prefix = "/triggers/", .body_bytes_max = 8, .handler = &handler});
   const int port = (*server)->port();
   EXPECT_THAT(Post(port, "/triggers/a", "why"), StartsWith("HTTP/1.1 202 Accepted"));
   EXPECT_THAT(Post(port, "/triggers/a", "why"), HasSubstr("\r\n\r\na why"));
@@ -41,14 +47,14 @@ TEST(HealthServer, TakesPostsUnderAPrefixWithinReason) {
   EXPECT_THAT(Post(port, "/triggers/a", "12345678"), StartsWith("HTTP/1.1 202"));
   EXPECT_THAT(Post(port, "/triggers/b", ""), HasSubstr("429 Too Many Requests"));
   EXPECT_THAT(Post(port, "/triggers/b", ""), HasSubstr("Retry-After: 7\r\n"));
-  EXPECT_EQ(taken, 6);
+  EXPECT_EQ(handler.taken, 6);
   EXPECT_THAT(Post(port, "/triggers/a", "123456789"), StartsWith("HTTP/1.1 413"));
   EXPECT_THAT(Post(port, "/triggers/a", "", "Origin: http://evil.example\r\n"),
               StartsWith("HTTP/1.1 403"));
   EXPECT_THAT(Get(port, "/triggers/a"), StartsWith("HTTP/1.1 405"));
   EXPECT_THAT(Post(port, "/healthz", ""), StartsWith("HTTP/1.1 405"));
   EXPECT_THAT(Post(port, "/triggersx", "why"), HasSubstr(" 405 "));
-  EXPECT_EQ(taken, 6);
+  EXPECT_EQ(handler.taken, 6);
   EXPECT_THAT(Get(port, "/healthz"), StartsWith("HTTP/1.1 200"));
 }
 
@@ -80,15 +86,10 @@ TEST(HealthServer, ServesMetricsAndConditionsOnOnePort) {
 TEST(HealthServer, AnswersNoPageWhoseNameLeadsHere) {
   auto registry = std::make_shared<prometheus::Registry>();
   HealthState state;
+  FakePostHandler handler;
   auto server = HealthServer::Start("127.0.0.1:0", registry, state, {"agg.example.com"});
   ASSERT_TRUE(server.ok()) << server.status();
-  std::atomic<int> taken = 0;
-  (*server)->AddPostPage({.prefix = "/triggers/",
-                          .body_bytes_max = 8,
-                          .take = [&taken](const PostRequest&) -> PostAnswer {
-                            ++taken;
-                            return {202, ""};
-                          }});
+  (*server)->AddPostPage({.prefix = "/triggers/", .body_bytes_max = 8, .handler = &handler});
   const int port = (*server)->port();
   const auto ask = [port](const std::string& method, const std::string& path,
                           const std::string& hosts) {
@@ -100,7 +101,7 @@ TEST(HealthServer, AnswersNoPageWhoseNameLeadsHere) {
                 ::testing::Not(StartsWith("HTTP/1.1 200")));
   }
   EXPECT_THAT(ask("POST", "/triggers/a", "Host: evil.example\r\n"), StartsWith("HTTP/1.1 421"));
-  EXPECT_EQ(taken, 0);
+  EXPECT_EQ(handler.taken, 0);
   EXPECT_THAT(ask("GET", "/healthz", "Host: evil.example\r\n"), StartsWith("HTTP/1.1 200"));
   for (const char* const host :
        {"Host: localhost:9402\r\n", "Host: agg.example.com\r\n", "Host: 10.1.2.3\r\n"}) {

@@ -95,7 +95,8 @@ void Session::CancelAfter(milliseconds time) {
 void Session::TakeHead(error_code error) {
   // A head that is too long and one that is malformed get an answer; a client that left or was too
   // slow gets none.
-  if (error == http::error::header_limit) return Answer({.code = 431, .body = "too long\n"});
+  if (error == http::error::header_limit)
+    return Answer({.code = 431, .body = "the request's header is too long\n"});
   if (error == asio::error::operation_aborted || error == http::error::end_of_stream) {
     return Close();
   }
@@ -121,7 +122,8 @@ void Session::TakeHead(error_code error) {
   // A chunked body has no length to check before it is read.
   if (parser_.chunked()) return Answer({.code = 411, .body = "Content-Length is required\n"});
   if (parser_.content_length().value_or(0) > bytes_max) {
-    return Answer({.code = 413, .body = "at most " + std::to_string(bytes_max) + " bytes\n"});
+    return Answer({.code = 413,
+                   .body = "the body must have at most " + std::to_string(bytes_max) + " bytes\n"});
   }
   EndWithin(milliseconds(limits::kHealthRequestMsMax));
   http::async_read(

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 
 namespace neurontrace {
@@ -21,15 +20,21 @@ struct PostAnswer {
   uint64_t retry_after_seconds = 0;  // 0: no such header
 };
 
-// A page that accepts POSTs under a prefix of the HTTP port, such as "/triggers/". `take` is called
-// on a thread of the server, a few at a time (limits::kHealthWaitingMax), and may block it for a
-// few seconds.
+// Answers POSTs. Called on threads of the HTTP server, a few at a time (limits::kHealthWaitingMax),
+// which it may block for a few seconds.
+class PostHandler {
+ public:
+  virtual ~PostHandler() = default;
+  virtual PostAnswer TakePost(const PostRequest& request) = 0;
+};
+
+// A page that accepts POSTs under a prefix of the HTTP port, such as "/triggers/".
 struct PostPage {
   // Matched against the beginning of the path; the first page that was added wins.
   std::string prefix;
-  size_t body_bytes_max = 0;    // larger: 413, unread
-  bool is_for_anybody = false;  // otherwise 403 for clients on other machines
-  std::function<PostAnswer(const PostRequest&)> take;
+  size_t body_bytes_max = 0;       // larger: 413, unread
+  bool is_for_anybody = false;     // otherwise 403 for clients on other machines
+  PostHandler* handler = nullptr;  // outlives the server; required
 };
 
 }  // namespace neurontrace

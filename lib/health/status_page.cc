@@ -140,7 +140,7 @@ void AddRows(const prometheus::MetricFamily& family, StatusTable& table) {
   if (rows.size() > limits::kStatusMetricRowsMax) {
     const size_t more = rows.size() - limits::kStatusMetricRowsMax;
     rows.resize(limits::kStatusMetricRowsMax);
-    rows.push_back({family.name, fmt::format("{} more", more), "", "all of them are at /metrics"});
+    rows.push_back({family.name, fmt::format("{} more", more), "", "see /metrics for all"});
   }
   std::move(rows.begin(), rows.end(), std::back_inserter(table.rows));
 }

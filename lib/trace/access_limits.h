@@ -128,7 +128,7 @@ inline constexpr size_t kPeerSlots = 64;
 
 // The audit log is renamed to NAME.1 at this size; the previous NAME.1 is deleted.
 inline constexpr uint64_t kAuditLogBytesMax = uint64_t{64} << 20;
-// One text in it. Longer: cut.
+// One text in the audit log. Longer: cut.
 inline constexpr size_t kAuditTextBytesMax = 512;
 
 }  // namespace neurontrace::limits

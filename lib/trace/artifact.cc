@@ -139,17 +139,18 @@ absl::StatusOr<ArtifactPlace> MakeArtifactPlace(std::string_view directory,
   ArtifactPlace place;
   const bool is_shared = directory == kSharedNeffs;
   if (!IsPlainName(directory) || (!is_shared && !ParseDirectory(directory, place))) {
-    return InvalidArgument("artifact: '{}' is no inspect directory",
+    return InvalidArgument("artifact: '{}' is not an inspect directory",
                            CleanText(directory, kQuotedBytesMax));
   }
   if (!session.empty() && (is_shared || !IsInspectSession(session))) {
-    return InvalidArgument("artifact: '{}' is no time of a session",
+    return InvalidArgument("artifact: '{}' is not the time of a session",
                            CleanText(session, kQuotedBytesMax));
   }
   place.kind = IsPlainName(name) ? KindOf(name) : ArtifactKind::kUnspecified;
   if (place.kind == ArtifactKind::kUnspecified ||
       (is_shared && place.kind != ArtifactKind::kNeff)) {
-    return InvalidArgument("artifact: '{}' is no file of one", CleanText(name, kQuotedBytesMax));
+    return InvalidArgument("artifact: '{}' is not an artifact's file name",
+                           CleanText(name, kQuotedBytesMax));
   }
   place.directory = directory;
   place.session = session;

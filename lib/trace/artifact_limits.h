@@ -10,7 +10,7 @@ namespace neurontrace::limits {
 
 // One file. Larger: refused (TOO_LARGE), counted.
 inline constexpr uint64_t kArtifactBytesMax = uint64_t{16} << 30;
-// A name of a file or directory, as file systems have it.
+// The name of a file or directory, as limited by file systems.
 inline constexpr size_t kArtifactNameBytesMax = 255;
 // References of one capture. Further ones are refused (TOO_MANY), counted.
 inline constexpr size_t kArtifactsPerCaptureMax = 65'536;
@@ -44,7 +44,7 @@ inline constexpr uint64_t kArtifactAnswerNs = 300'000'000'000;
 // are not found, which is counted.
 inline constexpr size_t kInspectEntriesMax = 10'000;
 inline constexpr size_t kArtifactsPerAgentMax = 4'096;
-// How long a file has to be unchanged before it is read: its writer pauses in between.
+// How long a file has to be unchanged before it is read, as its writer may pause.
 inline constexpr uint64_t kArtifactRestNs = 1'000'000'000;
 // How often a file that changes while it is read is read again, and how long after a capture's end
 // its files may still change and be sent. Beyond either the file is given up, counted.

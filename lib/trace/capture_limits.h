@@ -9,7 +9,7 @@
 namespace neurontrace::limits {
 
 // Aggregator: the workers of an agent that disconnected this shortly before a capture began count
-// among the selected ones. Of an agent that has been away for longer only the instance is named.
+// among the selected ones. For an agent that has been away for longer, only the instance is named.
 inline constexpr uint64_t kAgentLostForNs = 600'000'000'000;
 static_assert(kAgentLostForNs < kAgentMissedForNs);
 // Aggregator: how long a preview counts events, and how long one that nobody watched is kept.
@@ -17,8 +17,8 @@ inline constexpr uint64_t kPreviewMeasureNs = 2'000'000'000;
 inline constexpr uint64_t kPreviewKeptNs = 60'000'000'000;
 // Aggregator: interval of comparing the stored bytes of a capture with its budget.
 inline constexpr uint64_t kQuotaCheckNs = 250'000'000;
-// Aggregator: longest delay before changes of a capture's workers are written to its record. What
-// goes to agents is written at once.
+// Aggregator: longest delay before changes of a capture's workers are written to its record. Orders
+// to agents are written at once.
 inline constexpr uint64_t kRecordSaveNs = 100'000'000;
 
 }  // namespace neurontrace::limits

@@ -62,25 +62,26 @@ std::string WhyNotSelected(const CaptureSpec& spec, const WorkerInfo& worker) {
     return fmt::format("the capture does not select instance {}", worker.identity.instance_id);
   }
   if (!spec.selection.job.empty() && !IsOfJob(spec.selection.job, worker)) {
-    return fmt::format("the capture selects job {}, this is {}", spec.selection.job,
-                       worker.job.empty() ? "of no known job" : "job " + worker.job);
+    return fmt::format("the capture selects job {}, but this worker has {}", spec.selection.job,
+                       worker.job.empty() ? "no known job" : "job " + worker.job);
   }
   for (const KeyValue& fact : spec.selection.job_facts) {
     if (!HasFact(worker, fact)) {
-      return fmt::format("the capture selects {} {}, which this has not", fact.key, fact.value);
+      return fmt::format("the capture selects {} {}, which this worker does not have", fact.key,
+                         fact.value);
     }
   }
-  if (!spec.filter.include_neuron) return "the capture leaves the runtime's events out";
+  if (!spec.filter.include_neuron) return "the capture excludes the runtime's events";
   const auto any_core = [&](auto&& selects) {
     return std::any_of(worker.cores.begin(), worker.cores.end(),
                        [&](const CoreInfo& core) { return selects(spec, core); });
   };
   // A worker whose cores are not known yet may turn out to have the selected ones.
   if (!worker.cores.empty() && !any_core(HasCore)) {
-    return "it has none of the cores that the capture selects";
+    return "the worker has none of the cores that the capture selects";
   }
   if (!spec.selection.worker_gids.empty() && !any_core(SelectsCore)) {
-    return "no known worker_gid of it is among those that the capture selects";
+    return "the capture selects none of the known worker_gids of this worker";
   }
   return "";
 }

@@ -38,9 +38,9 @@ TEST(CaptureSelection, AJobByItsKeyOrWhatOthersCallIt) {
   EXPECT_TRUE(Selects({.selection = {.job = "4711"}}, Worker()));
   // A namespace is no job, though it can be asked for as what it is.
   EXPECT_EQ(WhyNotSelected({.selection = {.job = "ml"}}, Worker()),
-            "the capture selects job ml, this is job llama");
+            "the capture selects job ml, but this worker has job llama");
   EXPECT_EQ(WhyNotSelected({.selection = {.job = "llama"}}, {}),
-            "the capture selects job llama, this is of no known job");
+            "the capture selects job llama, but this worker has no known job");
 }
 
 TEST(CaptureSelection, ByAllOfTheFacts) {

@@ -40,9 +40,19 @@ struct GidRange {
   friend bool operator==(const GidRange&, const GidRange&) = default;
 };
 
-// What a capture records, when, under which conditions and at which cost. An empty selection or
-// filter selects everything. A plain value; the limits of its fields are checked where it is parsed
-// from the wire. Each group of fields is a struct.
+// What a capture records, when, under which conditions and at which cost: the fields of
+// neurontrace.v1.CaptureSpec, which is flat. A plain value; the limits of its fields are checked
+// where it is parsed from the wire. A default value records everything until it is stopped.
+//
+// The nested parts answer one question each, and are read by different components:
+//   Selection   which workers and cores: the session chooses workers by it, and agents cores.
+//   Filter      which of their events: agents hand it to the runtime, and apply what that cannot.
+//   Timing      how long, or how far back: the session stops the capture by it, and agents cut
+//               snapshots.
+//   Conditions  what has to be true before it begins, and at which executions it begins and ends.
+//   Retention   how much is kept: the aggregator deletes by it, and the runtime's rings are sized.
+//   Budget      what it may cost: agents leave out events by it, the aggregator stops the capture.
+// A part that is empty, or a field that is 0, sets no limit.
 struct CaptureSpec {
   // Which workers, and which cores of them, take part.
   struct Selection {

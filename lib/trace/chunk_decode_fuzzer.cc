@@ -14,7 +14,7 @@ namespace {
 
 void Check(bool good, const std::string& what) {
   if (good) return;
-  fprintf(stderr, "broken promise: %s\n", what.c_str());
+  fprintf(stderr, "violated requirement: %s\n", what.c_str());
   abort();
 }
 

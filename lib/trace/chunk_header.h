@@ -10,6 +10,7 @@
 #include "lib/trace/loss.h"
 #include "lib/trace/rank_evidence.h"
 #include "lib/trace/remark.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 
@@ -54,6 +55,8 @@ struct ChunkHeader {
   uint64_t sequence_mark = 0;
   // Remarks that are new or changed since the chunk before; the last chunk repeats all of them.
   std::vector<Remark> remarks;
+  // Suspensions of the capture in this worker that are new or have grown since the chunk before.
+  std::vector<Suspension> suspensions;
 
   // Returns whether the chunk is a canary: it has no events, and its acknowledgement proves that
   // the way to the store is open.

@@ -6,10 +6,10 @@
 #include "lib/trace/chunk_format.h"
 #include "lib/trace/limits.h"
 
-// Limits of a chunk's content once it is read. A text is in a chunk once, however often events
-// refer to it, but a reader of events meets it each time: a small chunk could otherwise expand to
-// gigabytes. A builder closes a chunk before it reaches any of these; a received chunk beyond one
-// is refused for good.
+// Limits of a chunk's content once it is read. A chunk contains a text once, however often events
+// refer to it, but a reader of events processes it each time. Without limits a small chunk could
+// expand to gigabytes. A builder closes a chunk before it reaches any of these; a received chunk
+// beyond one is refused for good.
 namespace neurontrace::limits {
 
 // All strings together: a reader holds them while it processes the chunk.

@@ -67,7 +67,7 @@ size_t NameBytes(const Shape& shape) {
 absl::Status CheckChunkText(const DecodedChunk& chunk) {
   const Names names = NamesOf(chunk);
   if (names.total > limits::kChunkNameBytesMax) {
-    return InvalidArgument("columns: names of {} bytes in all shapes are over the limit of {}",
+    return InvalidArgument("columns: the names of all shapes have {} bytes; the limit is {}",
                            names.total, limits::kChunkNameBytesMax);
   }
   // The strings are limited by themselves too: a reader holds all of them, used or not.
@@ -77,7 +77,7 @@ absl::Status CheckChunkText(const DecodedChunk& chunk) {
     longest = std::max(longest, text.size());
   }
   if (strings > limits::kChunkStringBytesMax) {
-    return InvalidArgument("columns: strings of {} bytes are over the limit of {}", strings,
+    return InvalidArgument("columns: the strings have {} bytes; the limit is {}", strings,
                            limits::kChunkStringBytesMax);
   }
   // An upper bound that needs no pass over the events and suffices for usual chunks.
@@ -85,9 +85,8 @@ absl::Status CheckChunkText(const DecodedChunk& chunk) {
   if (bound <= limits::kChunkTextBytesMax) return absl::OkStatus();
   if (const size_t bytes = TextBytes(chunk, names); bytes > limits::kChunkTextBytesMax) {
     return InvalidArgument(
-        "columns: names and texts of {} bytes in all events are over the limit "
-        "of {}",
-        bytes, limits::kChunkTextBytesMax);
+        "columns: the names and texts of all events have {} bytes; the limit is {}", bytes,
+        limits::kChunkTextBytesMax);
   }
   return absl::OkStatus();
 }

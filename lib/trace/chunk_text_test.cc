@@ -42,7 +42,7 @@ TEST(ChunkTextTest, RefusesStringsOverTheLimit) {
   EXPECT_TRUE(Decode(columns).ok()) << Decode(columns);  // exactly as many
   columns.strings.front() = "x";
   EXPECT_THAT(std::string(Decode(columns).message()),
-              HasSubstr("strings of 4194305 bytes are over the limit of 4194304"));
+              HasSubstr("the strings have 4194305 bytes; the limit is 4194304"));
 }
 
 TEST(ChunkTextTest, RefusesNamesOverTheLimitAlsoOfShapesWithoutEvents) {
@@ -54,7 +54,7 @@ TEST(ChunkTextTest, RefusesNamesOverTheLimitAlsoOfShapesWithoutEvents) {
   EXPECT_TRUE(Decode(columns).ok()) << Decode(columns);  // exactly as many
   columns.shapes.front().event_type = 1;
   EXPECT_THAT(std::string(Decode(columns).message()),
-              HasSubstr("names of 4259840 bytes in all shapes are over the limit of 4194304"));
+              HasSubstr("the names of all shapes have 4259840 bytes; the limit is 4194304"));
 }
 
 TEST(ChunkTextTest, RefusesTextsOverTheLimit) {
@@ -66,7 +66,7 @@ TEST(ChunkTextTest, RefusesTextsOverTheLimit) {
     EXPECT_TRUE(Decode(columns).ok()) << Decode(columns);
     columns.events.emplace_back();
     EXPECT_THAT(std::string(Decode(columns).message()),
-                HasSubstr("names and texts of 71303168 bytes in all events are over the limit"));
+                HasSubstr("the names and texts of all events have 71303168 bytes; the limit"));
   }
 }
 

@@ -131,7 +131,8 @@ absl::Status ReadSnapshots(Reader& in, std::vector<ClockSnapshot>& snapshots) {
   SnapshotState last;
   for (size_t count = in.Count(); count > 0 && in.ok(); --count) {
     const uint64_t changed = in.Number();
-    if (changed > kSnapshotBits) return InvalidArgument("a snapshot has bits {}", changed);
+    if (changed > kSnapshotBits)
+      return InvalidArgument("a snapshot has the unknown bits {}", changed);
     ClockSnapshot& s = snapshots.emplace_back();
     s.raw_begin_ns = in.Delta(last.raw);
     s.raw_end_ns = s.raw_begin_ns + UnZigZag(in.Number());
@@ -188,10 +189,11 @@ absl::Status ReadExchanges(Reader& in, std::vector<ClockExchange>& exchanges) {
   size_t left = in.Count();
   while (left > 0 && in.ok()) {
     const uint64_t run = in.Number();
-    if (run == 0 || run > left) return InvalidArgument("a run of {} exchanges of {}", run, left);
+    if (run == 0 || run > left)
+      return InvalidArgument("a run has {} exchanges, but {} are left", run, left);
     const auto path = static_cast<ProbePath>(in.Byte());
     const uint64_t epoch = in.Number();
-    if (epoch > 0xffffffffu) return InvalidArgument("reference epoch {}", epoch);
+    if (epoch > 0xffffffffu) return InvalidArgument("reference epoch {} is out of range", epoch);
     left -= static_cast<size_t>(run);
     for (uint64_t i = 0; i < run && in.ok(); ++i) {
       ClockExchange& e = exchanges.emplace_back();
@@ -280,22 +282,23 @@ absl::Status CheckClockEvidence(const ClockEvidence& evidence) {
   }
   for (const ClockExchange& e : evidence.exchanges) {
     if (e.receive_raw_ns < e.send_raw_ns || e.reference_send_ns < e.reference_receive_ns) {
-      return InvalidArgument("an exchange whose answer is before its question");
+      return InvalidArgument("an exchange has an answer before its request");
     }
     if (!IsOneOf(e.path, ProbePath::kPeer)) {
-      return InvalidArgument("an exchange by path {}", static_cast<int>(e.path));
+      return InvalidArgument("an exchange has the unknown path {}", static_cast<int>(e.path));
     }
   }
   for (const ClockEvent& e : evidence.events) {
     if (e.raw_end_ns < e.raw_begin_ns) return InvalidArgument("an event ends before it begins");
     if (!IsOneOf(e.kind, ClockEventKind::kClockSource)) {
-      return InvalidArgument("an event of kind {}", static_cast<int>(e.kind));
+      return InvalidArgument("an event has the unknown kind {}", static_cast<int>(e.kind));
     }
   }
   for (const UtcReading& r : evidence.utc) {
-    if (r.utc_latest_ns < r.utc_earliest_ns) return InvalidArgument("UTC from late to early");
+    if (r.utc_latest_ns < r.utc_earliest_ns)
+      return InvalidArgument("a UTC reading has its latest time before its earliest");
     if (!IsOneOf(r.source, UtcSource::kChrony)) {
-      return InvalidArgument("UTC from source {}", static_cast<int>(r.source));
+      return InvalidArgument("a UTC reading has the unknown source {}", static_cast<int>(r.source));
     }
   }
   return absl::OkStatus();
@@ -318,7 +321,7 @@ absl::StatusOr<ClockEvidence> DecodeClockEvidence(std::string_view bytes) {
   }
   Reader in(bytes);
   if (const uint8_t version = in.Byte(); version != kVersion) {
-    return InvalidArgument("clock evidence of version {}; this build reads {}", version, kVersion);
+    return InvalidArgument("clock evidence has version {}; this build reads {}", version, kVersion);
   }
   ClockEvidence evidence;
   RETURN_IF_ERROR(ReadSnapshots(in, evidence.snapshots));
@@ -326,7 +329,7 @@ absl::StatusOr<ClockEvidence> DecodeClockEvidence(std::string_view bytes) {
   ReadEvents(in, evidence.events);
   ReadUtc(in, evidence.utc);
   if (!in.ok()) return InvalidArgument("clock evidence ends in the middle of an entry");
-  if (!in.at_end()) return InvalidArgument("something follows behind the clock evidence");
+  if (!in.at_end()) return InvalidArgument("unexpected data after the clock evidence");
   RETURN_IF_ERROR(CheckClockEvidence(evidence));
   return evidence;
 }

@@ -42,23 +42,23 @@ absl::Status UncompressColumns(std::string_view compressed, uint32_t columns_byt
                                std::string& out) {
   out.clear();
   if (compressed.size() > limits::kChunkBytesMax) {
-    return InvalidArgument("columns: {} compressed bytes are over the limit of {}",
-                           compressed.size(), limits::kChunkBytesMax);
+    return InvalidArgument("columns: {} compressed bytes exceed the limit of {}", compressed.size(),
+                           limits::kChunkBytesMax);
   }
   if (columns_bytes > limits::kChunkColumnsBytesMax) {
-    return InvalidArgument("columns: {} bytes are over the limit of {}", columns_bytes,
+    return InvalidArgument("columns: {} bytes exceed the limit of {}", columns_bytes,
                            limits::kChunkColumnsBytesMax);
   }
   if (columns_bytes == 0) {
     if (compressed.empty()) return absl::OkStatus();
-    return InvalidArgument("columns: {} compressed bytes where there should be none",
+    return InvalidArgument("columns: {} compressed bytes where none are expected",
                            compressed.size());
   }
   // The size in the frame is compared before memory is allocated: a small frame may claim
   // gigabytes.
   const unsigned long long content = ZSTD_getFrameContentSize(compressed.data(), compressed.size());
   if (content != columns_bytes) {
-    return InvalidArgument("columns: not a zstd frame that says its size of {} bytes",
+    return InvalidArgument("columns: not a zstd frame with a content size of {} bytes",
                            columns_bytes);
   }
   // ZSTD_decompressDCtx also accepts further frames, such as skippable ones with any content.

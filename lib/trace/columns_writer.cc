@@ -130,17 +130,17 @@ absl::StatusOr<size_t> CheckValues(const ChunkRows& rows, const ChunkShape& shap
   for (size_t i = 0; i < values.size(); ++i) {
     const ValueType type = rows.keys[shape.first_key + i].type;
     if (type == ValueType::kDouble && !chunk_format::IsFinite(values[i].bits)) {
-      return InvalidArgument("attribute {}: a double that is not finite", i);
+      return InvalidArgument("attribute {}: a double is not finite", i);
     }
     if (!chunk_format::IsText(type)) continue;
     text_bytes += values[i].text.size();
     if (values[i].text.size() > limits::kStringBytesMax) {
-      return InvalidArgument("attribute {}: a string of {} bytes is over the limit of {}", i,
+      return InvalidArgument("attribute {}: a string has {} bytes; the limit is {}", i,
                              values[i].text.size(), limits::kStringBytesMax);
     }
   }
   if (text_bytes > chunk_format::kBuilderItemBytesMax - 64 * limits::kAttributesPerEventMax) {
-    return InvalidArgument("strings of {} bytes in one event are too long for any chunk",
+    return InvalidArgument("the strings of an event have {} bytes, too many for a chunk",
                            text_bytes);
   }
   return text_bytes;

@@ -11,7 +11,8 @@ namespace neurontrace::limits {
 // Log lines of one kind, which are equal except for their digits: this many at once, then one a
 // second. Further ones are suppressed, and the next line reports how many.
 inline constexpr uint32_t kLogLinesOfKindAtOnce = 10;
-// Kinds that are told apart. Beyond: a new kind takes the place of an older one, which starts over.
+// Kinds that are distinguished. Beyond: a new kind takes the place of an older one, which starts
+// over.
 inline constexpr size_t kLogKinds = 1'024;
 // All lines together, of any kind: further ones are suppressed too.
 inline constexpr uint32_t kLogLinesAtOnce = 1'000;
@@ -23,15 +24,15 @@ inline constexpr size_t kLogWarningsKept = 50;
 
 // Connections of the HTTP port. Beyond: the oldest one is closed.
 inline constexpr size_t kHealthConnectionsMax = 96;
-// How long a request may take to arrive, its head and its body each; how long the client may take
-// to read the answer; and how long further input is read and dropped after it. Later: closed.
+// Timeouts for receiving a request's head and its body, for the client to read the answer, and for
+// reading and dropping further input after it. Later: closed.
 inline constexpr int kHealthRequestMsMax = 2'000;
 inline constexpr int kHealthAnswerMsMax = 10'000;
 inline constexpr int kHealthLingerMsMax = 1'000;
 // A request's head and its body. Larger: refused, unread.
 inline constexpr size_t kHealthHeadBytesMax = 8u << 10;
 inline constexpr size_t kHealthBodyBytesMax = 64u << 10;
-// Threads that make answers, and how many of them may wait for the rest of the process at once.
+// Threads that produce answers, and how many of them may wait for the rest of the process at once.
 // Further requests that need to wait: 503.
 inline constexpr int kHealthThreads = 8;
 inline constexpr int kHealthWaitingMax = 4;

@@ -101,18 +101,18 @@ absl::Status DecodedChunk::Impl::ReadCounts() {
   assert(!rest.empty());
   const auto version = static_cast<uint8_t>(rest.front());
   if (version != chunk_format::kVersion) {
-    return InvalidArgument("columns: format version {}, this program reads {}", version,
-                           chunk_format::kVersion);
+    return InvalidArgument("columns: format version {} is unsupported; this program reads {}",
+                           version, chunk_format::kVersion);
   }
   rest.remove_prefix(1);
   uint64_t event_count = 0, strings_count = 0, shapes_count = 0;
   if (!TakeVarint(event_count) || !TakeVarint(strings_count) || !TakeVarint(shapes_count)) {
-    return InvalidArgument("columns: end inside the counts");
+    return InvalidArgument("columns: truncated inside the counts");
   }
   if (event_count == 0 || event_count > limits::kChunkEventsMax ||
       strings_count > limits::kChunkStringsMax || shapes_count == 0 ||
       shapes_count > limits::kChunkShapesMax) {
-    return InvalidArgument("columns: {} events, {} strings, {} shapes are none or over the limits",
+    return InvalidArgument("columns: {} events, {} strings and {} shapes are outside the limits",
                            event_count, strings_count, shapes_count);
   }
   count = event_count;
@@ -124,7 +124,7 @@ absl::Status DecodedChunk::Impl::ReadCounts() {
 absl::Status DecodedChunk::Impl::ReadStrings() {
   std::string_view lengths, bytes;
   if (!TakeColumn(lengths) || !TakeColumn(bytes)) {
-    return InvalidArgument("columns: end inside the strings");
+    return InvalidArgument("columns: truncated inside the strings");
   }
   AtLeast(strings, string_count);
   const uint8_t* in = Begin(lengths);
@@ -133,13 +133,13 @@ absl::Status DecodedChunk::Impl::ReadStrings() {
     uint64_t length = 0;
     in = ReadVarint(in, end, length);
     if (in == nullptr || length > limits::kStringBytesMax || length > bytes.size()) {
-      return InvalidArgument("columns: string {} has no length, or one beyond the limit", i);
+      return InvalidArgument("columns: string {} has an invalid length", i);
     }
     strings[i] = bytes.substr(0, length);
     bytes.remove_prefix(length);
   }
   if (in != end || !bytes.empty()) {
-    return InvalidArgument("columns: the strings go on after the last of {}", string_count);
+    return InvalidArgument("columns: extra bytes follow the last of {} strings", string_count);
   }
   return absl::OkStatus();
 }
@@ -178,7 +178,7 @@ const uint8_t* DecodedChunk::Impl::ReadShape(const uint8_t* in, const uint8_t* e
 
 absl::Status DecodedChunk::Impl::ReadShapes() {
   std::string_view bytes;
-  if (!TakeColumn(bytes)) return InvalidArgument("columns: end inside the shapes");
+  if (!TakeColumn(bytes)) return InvalidArgument("columns: truncated inside the shapes");
   AtLeast(shapes, shape_count);
   AtLeast(first_key, shape_count);
   const uint8_t* in = Begin(bytes);
@@ -192,7 +192,7 @@ absl::Status DecodedChunk::Impl::ReadShapes() {
     first_key[i] = keys;
     keys += static_cast<uint32_t>(shapes[i].keys.size());
   }
-  if (in != end) return InvalidArgument("columns: the shapes go on after the last");
+  if (in != end) return InvalidArgument("columns: extra bytes follow the last shape");
   AtLeast(key_columns, keys);
   return absl::OkStatus();
 }
@@ -201,7 +201,8 @@ absl::Status DecodedChunk::Impl::ReadShapeOf() {
   std::string_view bytes;
   const size_t width = shape_count <= chunk_format::kByteShapesMax ? 1 : 2;
   if (!TakeColumn(bytes) || bytes.size() != count * width) {
-    return InvalidArgument("columns: the events' shapes are not {} of {} bytes", count, width);
+    return InvalidArgument("columns: the shapes of {} events do not have {} bytes each", count,
+                           width);
   }
   AtLeast(shape_of, count);
   AtLeast(row_of, count);
@@ -212,7 +213,7 @@ absl::Status DecodedChunk::Impl::ReadShapeOf() {
   }
   const uint16_t highest = *std::max_element(shape_of.begin(), shape_of.begin() + count);
   if (highest >= shape_count) {
-    return InvalidArgument("columns: an event of shape {} where there are {}", highest,
+    return InvalidArgument("columns: an event has shape {}, but there are only {} shapes", highest,
                            shape_count);
   }
   // The row of an event among the events of its shape is its index in the attribute columns.
@@ -223,7 +224,7 @@ absl::Status DecodedChunk::Impl::ReadShapeOf() {
 
 absl::Status DecodedChunk::Impl::ReadTimestamps() {
   std::string_view bytes;
-  if (!TakeColumn(bytes)) return InvalidArgument("columns: end inside the timestamps");
+  if (!TakeColumn(bytes)) return InvalidArgument("columns: truncated inside the timestamps");
   AtLeast(timestamps, count);
   const std::span<uint64_t> out = std::span(timestamps).first(count);
   if (const ColumnError error = DecodeIntegers(bytes, out); error != ColumnError::kNone) {
@@ -241,7 +242,7 @@ absl::Status DecodedChunk::Impl::ReadField(size_t column) {
   const uint32_t bit = FieldBit(kFieldColumns[column]);
   std::string_view bytes;
   if (!TakeColumn(bytes)) {
-    return InvalidArgument("columns: end inside the column of {}", kFieldNames[column]);
+    return InvalidArgument("columns: truncated inside the column of {}", kFieldNames[column]);
   }
   size_t present = 0;
   for (size_t s = 0; s < shape_count; ++s) present += shapes[s].present & bit ? rows[s] : 0;
@@ -311,7 +312,7 @@ absl::Status DecodedChunk::Impl::ReadAttributes(Attributes attributes) {
       if (key.type == ValueType::kNull) continue;
       std::string_view bytes;
       if (!TakeColumn(bytes)) {
-        return InvalidArgument("columns: end inside key {} of shape {}", k, s);
+        return InvalidArgument("columns: truncated inside key {} of shape {}", k, s);
       }
       if (!decode) continue;
       const ColumnError error = ReadAttribute(bytes, key.type, std::span(at, rows[s]));
@@ -331,7 +332,7 @@ absl::Status DecodedChunk::Impl::ReadAttributes(Attributes attributes) {
 absl::Status DecodedChunk::Impl::Decode(std::string_view columns, Attributes attributes) {
   if (columns.empty()) return absl::OkStatus();
   if (columns.size() > limits::kChunkColumnsBytesMax) {
-    return InvalidArgument("columns: {} bytes are over the limit of {}", columns.size(),
+    return InvalidArgument("columns: {} bytes exceed the limit of {}", columns.size(),
                            limits::kChunkColumnsBytesMax);
   }
   rest = columns;
@@ -344,7 +345,8 @@ absl::Status DecodedChunk::Impl::Decode(std::string_view columns, Attributes att
     RETURN_IF_ERROR(ReadField(column));
   }
   RETURN_IF_ERROR(ReadAttributes(attributes));
-  if (!rest.empty()) return InvalidArgument("columns: {} bytes after the last column", rest.size());
+  if (!rest.empty())
+    return InvalidArgument("columns: {} unexpected bytes after the last column", rest.size());
   return absl::OkStatus();
 }
 

@@ -45,16 +45,16 @@ constexpr size_t kStringLengthBytes = 3;
 // Fails with INVALID_ARGUMENT, naming the event type, for a shape that no chunk may contain.
 absl::Status CheckShape(const Shape& shape) {
   if (shape.keys.size() > limits::kAttributesPerEventMax) {
-    return InvalidArgument("event \"{:.64}\": {} attributes are over the limit of {}",
+    return InvalidArgument("event \"{:.64}\": {} attributes exceed the limit of {}",
                            shape.event_type, shape.keys.size(), limits::kAttributesPerEventMax);
   }
   if (static_cast<uint8_t>(shape.phase) > kPhaseMax) {
-    return InvalidArgument("event \"{:.64}\": no phase {}", shape.event_type,
+    return InvalidArgument("event \"{:.64}\": unknown phase {}", shape.event_type,
                            static_cast<int>(shape.phase));
   }
   const uint32_t present = shape.present | FieldBit(Field::kTimestamp);
   if ((present & ~kFieldsAll) != 0 || (shape.quoted & ~present) != 0) {
-    return InvalidArgument("event \"{:.64}\": fields {:#x} with {:#x} quoted cannot be",
+    return InvalidArgument("event \"{:.64}\": invalid fields {:#x} with {:#x} quoted",
                            shape.event_type, present, shape.quoted);
   }
   size_t bytes = shape.event_type.size() + kStringLengthBytes + kShapeBytes;
@@ -248,11 +248,11 @@ absl::StatusOr<EventChunkBuilder::ShapeId> EventChunkBuilder::InternShape(const 
   RETURN_IF_ERROR(CheckShape(shape));
   Impl& impl = *impl_;
   const size_t bytes = kShapeBytes + kKeyBytes * shape.keys.size();
-  if (!impl.Reserve(bytes)) return ResourceExhausted("chunk: no room for a further shape");
+  if (!impl.Reserve(bytes)) return ResourceExhausted("chunk: no room for another shape");
   if (!impl.InternNames(shape)) {
     assert(impl.bytes_max >= kChunkBytes + bytes);
     impl.bytes_max -= bytes;
-    return ResourceExhausted("chunk: no room for the names of a further shape");
+    return ResourceExhausted("chunk: no room for the names of another shape");
   }
   const uint64_t hash = impl.HashCandidate(shape);
   // Bytes were reserved before it was known whether the shape is new, and are given back if it is
@@ -295,7 +295,7 @@ absl::Status EventChunkBuilder::Append(ShapeId shape, const EventFields& fields,
     rows.values.resize(values_before);
     assert(impl.bytes_max >= kChunkBytes + bytes);
     impl.bytes_max -= bytes;
-    return ResourceExhausted("chunk: no room for further strings after {} events", rows.count);
+    return ResourceExhausted("chunk: no room for more strings after {} events", rows.count);
   }
   impl.text_bytes += text_bytes;
   if (rows.count == impl.capacity) impl.Grow();

@@ -140,18 +140,18 @@ TEST(EventChunkHostileTest, TakesColumnsMadeByHand) {
 }
 
 TEST(EventChunkHostileTest, RefusesCountsBeyondTheLimits) {
-  ExpectRefused({.version = 2}, "format version 2, this program reads 1");
+  ExpectRefused({.version = 2}, "format version 2 is unsupported; this program reads 1");
   ExpectRefused({.events = 0}, "0 events");
-  ExpectRefused({.events = limits::kChunkEventsMax + 1}, "over the limits");
-  ExpectRefused({.strings = limits::kChunkStringsMax + 1}, "over the limits");
-  ExpectRefused({.shapes = limits::kChunkShapesMax + 1}, "over the limits");
+  ExpectRefused({.events = limits::kChunkEventsMax + 1}, "outside the limits");
+  ExpectRefused({.strings = limits::kChunkStringsMax + 1}, "outside the limits");
+  ExpectRefused({.shapes = limits::kChunkShapesMax + 1}, "outside the limits");
   ExpectRefused({.shapes = 0}, "0 shapes");
-  ExpectRefused({.events = ~0ull}, "over the limits");
+  ExpectRefused({.events = ~0ull}, "outside the limits");
 }
 
 TEST(EventChunkHostileTest, RefusesStringsThatAreNotThere) {
   ExpectRefused({.lengths = "\x02"}, "string 0");
-  ExpectRefused({.lengths = std::string("\0", 1)}, "go on after the last of 1");
+  ExpectRefused({.lengths = std::string("\0", 1)}, "extra bytes follow the last of 1");
   ExpectRefused({.strings = 2}, "string 1");
   ExpectRefused({.lengths = "\x81\x80\x04", .text = std::string(65'537, 'x')}, "string 0");
 }
@@ -168,12 +168,12 @@ TEST(EventChunkHostileTest, RefusesShapesOutsideTheirEnums) {
   refused(std::string("\0\x01\x80\0\x01\x01\0", 7));  // a key without a name
   refused(std::string("\0\x01\x80\0\x01\0\x07", 7));  // no such type
   refused(std::string("\0\x01\x80\0\x01\0\x20", 7));  // no such scope
-  ExpectRefused({.shape = std::string("\0\x01\x80\0\0\0", 6)}, "go on after the last");
+  ExpectRefused({.shape = std::string("\0\x01\x80\0\0\0", 6)}, "extra bytes follow the last");
 }
 
 TEST(EventChunkHostileTest, RefusesEventsOfNoShapeAndTimeThatRunsBackwards) {
-  ExpectRefused({.shape_of = "\x01"}, "an event of shape 1 where there are 1");
-  ExpectRefused({.shape_of = std::string("\0\0", 2)}, "not 1 of 1 bytes");
+  ExpectRefused({.shape_of = "\x01"}, "an event has shape 1, but there are only 1");
+  ExpectRefused({.shape_of = std::string("\0\0", 2)}, "the shapes of 1 events do not have 1 bytes");
   Pieces pieces;
   pieces.events = 2;
   pieces.shape_of = std::string("\0\0", 2);

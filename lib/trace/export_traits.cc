@@ -33,13 +33,13 @@ constexpr std::array<ExportTraits, 8> kTraits = {
     ExportTraits({.name = "parquet",
                   .is_directory = true,
                   .options = Bits(kMaxSize, kNoFlows, kClockArguments),
-                  .why_not_compressed = "its tables are compressed as they are",
+                  .why_not_compressed = "its tables are already compressed",
                   .instead_of_groups = "group its rows in SQL"}),
     ExportTraits({.name = "xspace",
                   .is_directory = true,
                   .options = Bits(kMaxSize, kSecondaryGroup, kNoFlows, kClockArguments),
-                  .why_not_compressed = "its viewer reads plain files",
-                  .instead_of_groups = "it has a file an instance and a plane a process"}),
+                  .why_not_compressed = "its viewer reads uncompressed files",
+                  .instead_of_groups = "it has one file per instance and one plane per process"}),
     ExportTraits({.name = "json", .options = Bits(kGzip, kClockArguments)}),
 };
 
@@ -58,7 +58,7 @@ std::string NamesOfThoseThatTake(ExportOption option) {
 absl::Status ExportTraits::Check(ExportOption option) const {
   if (Supports(option)) return absl::OkStatus();
   const auto refuse = [&](std::string_view what, std::string_view instead) {
-    return InvalidArgument("{} {}: {}; {} can", name(), what, instead,
+    return InvalidArgument("{} {}: {}; supported by {}", name(), what, instead,
                            NamesOfThoseThatTake(option));
   };
   // Each refusal ends with what to do instead, and the formats that accept the option.
@@ -67,32 +67,32 @@ absl::Status ExportTraits::Check(ExportOption option) const {
       const std::string why =
           row_.why_not_compressed.empty() ? "" : fmt::format(" ({})", row_.why_not_compressed);
       return refuse("cannot be compressed as a whole" + why,
-                    "leave out --compress gzip, and .gz at the end of the name");
+                    "omit --compress gzip, and .gz at the end of the name");
     }
     case kPackets:
       return refuse("cannot be compressed within the file",
-                    Supports(kGzip) ? "write --compress gzip" : "leave out --compress packets");
+                    Supports(kGzip) ? "use --compress gzip" : "omit --compress packets");
     case kMaxSize:
-      return refuse("cannot be split into parts of a size",
-                    "leave out --max-size; --from, --to, --instance and --worker-gid take less");
+      return refuse(
+          "cannot be split by size",
+          "omit --max-size, or select less with --from, --to, --instance or --worker-gid");
     case kSplitByWorker:
-      return refuse("cannot be split by ranges of workers",
-                    "leave out --split worker; --worker-gid takes some");
+      return refuse("cannot be split by worker",
+                    "omit --split worker, or select workers with --worker-gid");
     case kPrimaryGroup:
     case kSecondaryGroup:
       return refuse(
           fmt::format("has no {} group to choose",
                       option == kPrimaryGroup ? "primary" : "secondary"),
-          fmt::format("leave out --system-trace-{}-group{}{}",
+          fmt::format("omit --system-trace-{}-group{}{}",
                       option == kPrimaryGroup ? "primary" : "secondary",
                       row_.instead_of_groups.empty() ? "" : ", ", row_.instead_of_groups));
     case kNoFlows:
-      return refuse("has no arrows", "leave out --no-flows");
+      return refuse("has no arrows", "omit --no-flows");
     case kClockArguments:
-      return refuse("has no room for stamps and bounds beside events",
-                    "leave out --clock-arguments");
+      return refuse("cannot hold stamps and bounds of events", "omit --clock-arguments");
   }
-  return InvalidArgument("option {} of exports is not known", static_cast<int>(option));
+  return InvalidArgument("export option {} is unknown", static_cast<int>(option));
 }
 
 std::span<const ExportTraits> AllExportTraits() { return kTraits; }

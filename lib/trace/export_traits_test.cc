@@ -30,19 +30,20 @@ TEST(ExportTraitsTest, RefusesExactlyWhatAFormatHasNot) {
       // By name, with an option to leave out or to write, and where it can be had.
       EXPECT_THAT(std::string(status.message()),
                   AllOf(HasSubstr(std::string(traits.name()) + " "), HasSubstr("--"),
-                        HasSubstr("perfetto"), HasSubstr(" can"), Not(HasSubstr("; ; "))));
+                        HasSubstr("perfetto"), HasSubstr("supported by"), Not(HasSubstr("; ; "))));
     }
   }
   EXPECT_EQ(FindExportTraits("csv"), nullptr);
 }
 
 TEST(ExportTraitsTest, SaysWhatToDo) {
-  EXPECT_EQ(Refusal("json", ExportOption::kPackets),
-            "json cannot be compressed within the file: write --compress gzip; perfetto can");
+  EXPECT_EQ(
+      Refusal("json", ExportOption::kPackets),
+      "json cannot be compressed within the file: use --compress gzip; supported by perfetto");
   EXPECT_THAT(Refusal("parquet", ExportOption::kPrimaryGroup), HasSubstr("group its rows in SQL"));
-  EXPECT_THAT(Refusal("xspace", ExportOption::kGzip), HasSubstr("its viewer reads plain files"));
-  EXPECT_THAT(Refusal("parquet", ExportOption::kSplitByWorker),
-              HasSubstr("leave out --split worker"));
+  EXPECT_THAT(Refusal("xspace", ExportOption::kGzip),
+              HasSubstr("its viewer reads uncompressed files"));
+  EXPECT_THAT(Refusal("parquet", ExportOption::kSplitByWorker), HasSubstr("omit --split worker"));
 }
 
 }  // namespace

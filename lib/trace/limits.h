@@ -22,7 +22,7 @@ inline constexpr size_t kChunkBytesTarget = 128u << 10;    // compressed
 inline constexpr size_t kChunkBytesMax = size_t{4} << 20;  // compressed
 inline constexpr size_t kChunkColumnsBytesMax = size_t{64} << 20;
 inline constexpr size_t kChunkHeaderBytesMax =
-    256u << 10;  // its header, serialized: identity, evidence and losses, all bounded
+    256u << 10;  // its header, serialized: identity, evidence, losses and suspensions, all bounded
 inline constexpr uint64_t kChunkAgeMaxNs = 500'000'000;  // an open chunk is closed at this age
 inline constexpr uint32_t kChunkStringsMax = 65'536;
 inline constexpr uint32_t kChunkShapesMax = 4'096;
@@ -30,6 +30,7 @@ inline constexpr size_t kStringBytesMax =
     64u << 10;  // one string or raw JSON value; longer: the event is a decode loss
 inline constexpr uint32_t kAttributesPerEventMax = 64;
 inline constexpr uint32_t kLossesPerChunkMax = 64;  // further ones are summed into the last
+inline constexpr uint32_t kSuspensionsPerChunkMax = 16;  // the shortest beyond it is not sent
 inline constexpr uint32_t kRankEvidencePerStreamMax = 16;
 inline constexpr uint32_t kRemarksPerStreamMax = 24;  // kinds of remarks
 inline constexpr size_t kRemarkDetailsMax = 16;       // of one remark; it counts all of them
@@ -51,7 +52,7 @@ inline constexpr uint32_t kCapturesRunningMax = 16;
 // Connections at an agent's socket. One user may hold as many of them, and of its workers, as are
 // still free: half if no other user holds any, otherwise half of the rest.
 inline constexpr uint32_t kTapConnectionsMax = 1'024;
-// Warnings, event types and facts of its job that are reported of one worker. Further ones are not.
+// Warnings, event types and job facts that are reported for one worker. Further ones are omitted.
 inline constexpr uint32_t kWorkerWarningsMax = 64;
 inline constexpr uint32_t kWorkerEventTypesMax = 512;
 inline constexpr uint32_t kWorkerJobFactsMax = 64;
@@ -109,7 +110,7 @@ inline constexpr size_t kSpoolRunningStreamsMax = 8'192;
 // How often the agent tries at its start, a second apart, to read a file of the spool that the disk
 // does not return. Beyond: the file is skipped, and reported as a loss.
 inline constexpr uint32_t kSpoolReadTriesMax = 10;
-// Damaged files that are kept for people to examine. Beyond: they are removed at once, and counted.
+// Damaged files that are kept for inspection. Beyond: they are removed at once, and counted.
 inline constexpr uint64_t kSpoolQuarantineBytesMax = uint64_t{64} << 20;
 inline constexpr size_t kSpoolQuarantineFilesMax = 1'000;
 
@@ -181,6 +182,9 @@ inline constexpr uint32_t kLateCapturesMax = 256;
 // Aggregator: losses that one stream's record keeps one by one. Beyond: the shortest ones are
 // removed from the list; the sums still contain them.
 inline constexpr uint32_t kGapsPerStreamMax = 32;
+// Aggregator: suspensions that one stream's record keeps. Beyond: the shortest one is removed,
+// except the latest; the count still contains it.
+inline constexpr uint32_t kSuspensionsPerStreamMax = 32;
 // Certificates: gaps shown for one worker, and ranges of ranks named for one job. Further ones are
 // counted.
 inline constexpr uint32_t kCertificateGapsMax = 8;

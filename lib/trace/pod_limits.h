@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Limits of the kubelet's pod resources and of a look at a worker's process. Beyond one of them the
+// Limits of the kubelet's pod resources and of reading a worker's process. Beyond one of them the
 // kubelet's answer is refused as a whole, and counted, unless a comment states another policy.
 namespace neurontrace::limits {
 

@@ -3,9 +3,8 @@
 
 #include <cstdint>
 
-// Limits of messages about ranks of one job that several cores claim: ranks and claimants of each
-// that are named, other job keys of one communicator, and different world sizes. Further ones are
-// counted.
+// Limits of messages about the ranks of one job: disputed ranks and claimants of each that are
+// named, other job keys of one communicator, and different world sizes. Further ones are counted.
 namespace neurontrace::limits {
 
 inline constexpr uint32_t kRankDisputesNamedMax = 32;

@@ -32,7 +32,7 @@ ClockTable::Clock* ClockTable::Find(const Key& key) {
 ClockTable::Clock* ClockTable::Ensure(const Key& key) {
   if (Clock* const known = Find(key); known != nullptr) return known;
   if (clocks_.size() >= validate_limits::kClocksMax) {
-    log_.Add(TraceCheck::kLimit, "There are more than {} clocks: further ones are not followed.",
+    log_.Add(TraceCheck::kLimit, "There are more than {} clocks; the others are not checked.",
              validate_limits::kClocksMax);
     return nullptr;
   }
@@ -64,24 +64,24 @@ bool ClockTable::IsSound(const Reading& reading, uint32_t sequence) {
   const Key key = KeyOf(reading.id, sequence);
   const bool is_private = IsPrivate(reading.id);
   if (reading.id == 0 || (is_private && sequence == 0)) {
-    log_.Add(TraceCheck::kClockSnapshot, "Clock {} is read in a packet of {} sequence.", reading.id,
-             sequence == 0 ? "no" : "a");
+    log_.Add(TraceCheck::kClockSnapshot, "Clock {} cannot be read in a packet with {} sequence.",
+             reading.id, sequence == 0 ? "no" : "a");
     return false;
   }
   if (reading.is_incremental && !is_private) {
     log_.Add(TraceCheck::kClockSnapshot,
-             "Clock {} is said to be incremental, which only clocks 64 to 127 can be.", reading.id);
+             "Clock {} is marked as incremental, which only clocks 64 to 127 can be.", reading.id);
     return false;
   }
   const Clock* const known = Find(key);
   if (known != nullptr && (known->is_incremental != reading.is_incremental ||
                            known->multiplier_ns != reading.multiplier_ns)) {
-    log_.Add(TraceCheck::kClockSnapshot, "Clock {} has another unit or kind than it had before.",
+    log_.Add(TraceCheck::kClockSnapshot, "Clock {} has a different unit or kind than before.",
              reading.id);
     return false;
   }
   if (key == trace_clock_ && reading.multiplier_ns != 1) {
-    log_.Add(TraceCheck::kClockSnapshot, "Clock {}, the trace's, does not count nanoseconds.",
+    log_.Add(TraceCheck::kClockSnapshot, "Clock {}, the trace's clock, does not count nanoseconds.",
              reading.id);
     return false;
   }
@@ -196,11 +196,10 @@ void ClockTable::RelateBoottime() {
     Find(boottime)->is_placed = Find(trace_clock_)->is_placed = true;
     return;
   }
-  log_.Add(
-      TraceCheck::kClockDomains,
-      "Up to here no snapshot relates BOOTTIME to the trace's clock, {}: Perfetto takes it for "
-      "a clock of every file, and counts an error.",
-      trace_clock_.first);
+  log_.Add(TraceCheck::kClockDomains,
+           "No snapshot so far relates BOOTTIME to the trace's clock {}; Perfetto expects BOOTTIME "
+           "in every file and counts an error.",
+           trace_clock_.first);
 }
 
 std::optional<uint64_t> ClockTable::ToTraceTime(uint64_t timestamp, uint64_t clock,
@@ -214,7 +213,7 @@ std::optional<uint64_t> ClockTable::ToTraceTime(uint64_t timestamp, uint64_t clo
     const Key key = KeyOf(clock, sequence);
     if (!IsRelated(key)) {
       log_.Add(TraceCheck::kClock,
-               "The packet's time is by clock {}, which no snapshot before it relates to the "
+               "The packet's time is from clock {}, which no earlier snapshot relates to the "
                "trace's clock.",
                clock);
       return std::nullopt;
@@ -229,7 +228,7 @@ std::optional<uint64_t> ClockTable::ToTraceTime(uint64_t timestamp, uint64_t clo
   }
   // Perfetto's times are signed.
   if (time_ns > uint64_t{INT64_MAX}) {
-    log_.Add(TraceCheck::kTimestampRange, "The packet's time, {} ns, is over 2^63.", time_ns);
+    log_.Add(TraceCheck::kTimestampRange, "The packet's time, {} ns, exceeds 2^63.", time_ns);
     return std::nullopt;
   }
   return time_ns;

@@ -36,7 +36,8 @@ std::string ShownName(std::string_view name) {
 void FlowPoints::Take(uint64_t id, uint64_t time_ns, Kind kind) {
   ++summary_.flow_points;
   if (points_.size() >= validate_limits::kFlowPointsMax) {
-    log_.Add(TraceCheck::kLimit, "More than {} ends of flows: further ones are not followed.",
+    log_.Add(TraceCheck::kLimit,
+             "There are more than {} ends of flows; the others are not checked.",
              validate_limits::kFlowPointsMax);
     return;
   }
@@ -53,7 +54,7 @@ void FlowPoints::Follow(const Point* begin, const Point* end) {
     if (drawn == 0 && kind != Kind::kStep) {
       ++summary_.lone_flow_points;
       log_.MoveTo({point->packet, point->offset_and_kind >> kKindBits});
-      log_.Add(TraceCheck::kFlow, "Flow {} ends here, and has not begun: no arrow is drawn.",
+      log_.Add(TraceCheck::kFlow, "Flow {} ends here but has not begun; no arrow is drawn.",
                point->id);
       continue;
     }
@@ -159,7 +160,8 @@ uint64_t EventCheck::CategoryOf(const TraceSequence& sequence) {
   if (count == 0) return 0;
   if (count == 1 && missing != 0) joined_ = fmt::format("unknown({})", missing);
   if (joined_.size() >= validate_limits::kCategoriesBytesMax) {
-    log_.Add(TraceCheck::kLimit, "The event's categories have over {} bytes: others are not read.",
+    log_.Add(TraceCheck::kLimit,
+             "The event's categories have more than {} bytes; the others are not read.",
              validate_limits::kCategoriesBytesMax);
   }
   return joined_.empty() && count > 1 ? 0 : HashText(joined_);
@@ -207,12 +209,11 @@ void EventCheck::Settle(Track& track, uint64_t time_ns) {
   // Each cut slice is reported at the place of its own end.
   while (const auto cut = track.open.Settle(time_ns)) {
     log_.MoveTo(cut->slice.at);
-    log_.Add(
-        TraceCheck::kMisplacedEnd,
-        "The slice from {} to {} ns on track {} ('{}') ends here, and {} in it later or never: "
-        "cut short.",
-        cut->slice.start_ns, cut->slice.end_ns, track.track.uuid, track.track.name,
-        DescribeCount(cut->slices, "slice"));
+    log_.Add(TraceCheck::kMisplacedEnd,
+             "The slice from {} to {} ns on track {} ('{}') ends here, before {} inside it, which "
+             "Perfetto cuts short.",
+             cut->slice.start_ns, cut->slice.end_ns, track.track.uuid, track.track.name,
+             DescribeCount(cut->slices, "slice"));
   }
   log_.MoveTo(here);
   open_slices_ -= before - track.open.size();
@@ -224,8 +225,8 @@ bool EventCheck::IsInOrder(Track& track, uint64_t time_ns) {
   // Perfetto does not have.
   if (time_ns < track.last_ns) {
     log_.Add(TraceCheck::kOrder,
-             "Time runs backwards by {} ns on track {} ('{}'): how its slices nest is not checked "
-             "from here on.",
+             "Time runs backwards by {} ns on track {} ('{}'); the nesting of its slices is not "
+             "checked from here on.",
              track.last_ns - time_ns, track.track.uuid, track.track.name);
     StopFollowing(track);
     return false;
@@ -242,13 +243,13 @@ void EventCheck::TakeBegin(Track& track, const Names& names, const Said& said, u
   // Perfetto drops the slice, so ends after it would be matched wrongly.
   if (track.open.size() >= validate_limits::kDepthMax) {
     log_.Add(TraceCheck::kDepth,
-             "Slice '{}' on track {} ('{}') is nested deeper than {}: it is dropped.",
+             "Slice '{}' on track {} ('{}') is nested deeper than {} and is dropped.",
              ShownName(names.shown), track.track.uuid, track.track.name,
              validate_limits::kDepthMax);
     return StopFollowing(track);
   }
   if (open_slices_ >= validate_limits::kOpenSlicesMax) {
-    log_.Add(TraceCheck::kLimit, "More than {} slices are open: on track {} they are not followed.",
+    log_.Add(TraceCheck::kLimit, "More than {} slices are open; those on track {} are not checked.",
              validate_limits::kOpenSlicesMax, track.track.uuid);
     return StopFollowing(track);
   }
@@ -282,11 +283,12 @@ bool EventCheck::TakeEnd(Track& track, const Names& names, const Said& said, uin
   }
   const auto duration_ns = said.duration_ns ? said.duration_ns : slice->duration_ns;
   if (duration_ns && *duration_ns != time_ns - slice->start_ns) {
-    log_.Add(TraceCheck::kDuration,
-             "The slice on track {} ('{}') that begins in packet {} says that it lasts {} ns, and "
-             "ends after {} ns: it overlaps another of its track, and their ends are exchanged.",
-             track.track.uuid, track.track.name, slice->at.packet, *duration_ns,
-             time_ns - slice->start_ns);
+    log_.Add(
+        TraceCheck::kDuration,
+        "The slice on track {} ('{}') that begins in packet {} has a duration of {} ns but ends "
+        "after {} ns: it overlaps another slice of its track, and their ends are swapped.",
+        track.track.uuid, track.track.name, slice->at.packet, *duration_ns,
+        time_ns - slice->start_ns);
   }
   return true;
 }
@@ -296,7 +298,7 @@ void EventCheck::TakeCounter(Track& track) {
   ++track.track.counter_values;
   if (track.track.kind != TrackKind::kCounter || !track.track.is_described) {
     log_.Add(TraceCheck::kCounterTrack,
-             "A counter's value is on track {} ('{}'), which was not described as a counter.",
+             "A counter value is on track {} ('{}'), which is not described as a counter.",
              track.track.uuid, track.track.name);
   }
   // A counter's value is an integer or a floating-point number; NaN and infinities count as no
@@ -304,7 +306,7 @@ void EventCheck::TakeCounter(Track& track) {
   const auto real = event_.Number(event::kDoubleCounterValue);
   const bool is_finite = !real || std::isfinite(std::bit_cast<double>(*real));
   if ((!real && !event_.Has(event::kCounterValue)) || !is_finite) {
-    log_.Add(TraceCheck::kCounterValue, "A counter's event on track {} ('{}') has no {}value.",
+    log_.Add(TraceCheck::kCounterValue, "A counter event on track {} ('{}') has no {}value.",
              track.track.uuid, track.track.name, is_finite ? "" : "finite ");
   }
 }
@@ -321,8 +323,8 @@ void EventCheck::CheckExtraCounters(uint32_t value_tag, uint32_t uuid_tag, uint6
   const uint64_t tracks = uuids == 0 ? default_uuids : uuids;
   if (values > validate_limits::kExtraCountersMax || values > tracks) {
     log_.Add(TraceCheck::kExtraCounters,
-             "The event has {} extra counter values for {} tracks, {} at most.", values, tracks,
-             validate_limits::kExtraCountersMax);
+             "The event has {} extra counter values for {} tracks; the limit is {}.", values,
+             tracks, validate_limits::kExtraCountersMax);
   }
   for (const TraceMessage::Field& field : event_) {
     if (field.tag != uuid_tag) continue;
@@ -333,7 +335,7 @@ void EventCheck::CheckExtraCounters(uint32_t value_tag, uint32_t uuid_tag, uint6
     ++track->track.counter_values;
     if (track->track.kind != TrackKind::kCounter) {
       log_.Add(TraceCheck::kCounterTrack,
-               "An extra counter value is on track {}, which was not described as a counter.",
+               "An extra counter value is on track {}, which is not described as a counter.",
                field.number);
     }
   }
@@ -358,7 +360,8 @@ void EventCheck::TakeFlows(const Track& track, uint64_t time_ns, bool has_slice)
         std::count_if(event_.begin(), event_.end(), is_flow) + (bind_id.has_value() ? 1 : 0);
     if (count == 0) return;
     log_.Add(TraceCheck::kFlowSlice,
-             "An event on track {} ('{}') has {}, and begins or ends no slice: no arrow is drawn.",
+             "An event on track {} ('{}') has {} but neither begins nor ends a slice; no arrow is "
+             "drawn.",
              track.track.uuid, track.track.name,
              DescribeCount(static_cast<uint64_t>(count), "flow"));
     return;
@@ -367,12 +370,12 @@ void EventCheck::TakeFlows(const Track& track, uint64_t time_ns, bool has_slice)
   if (bind_id) {
     const uint64_t direction = legacy_.Number(legacy::kFlowDirection, 0);
     if (direction == 0 || direction > legacy::kFlowInOut) {
-      log_.Add(TraceCheck::kFlowLegacy, "The event has flow {} without a direction: no arrow.",
-               *bind_id);
+      log_.Add(TraceCheck::kFlowLegacy,
+               "The event has flow {} without a direction; no arrow is drawn.", *bind_id);
     } else if (direction == legacy::kFlowIn) {
       flows_.Take(*bind_id, time_ns, Kind::kBoundIn);
     } else {
-      log_.AddUnchecked("whether flows of LegacyEvents that go out begin twice");
+      log_.AddUnchecked("whether outgoing flows of LegacyEvents begin twice");
       flows_.Take(*bind_id, time_ns, Kind::kStep);
     }
   }
@@ -413,7 +416,7 @@ bool EventCheck::TakeByType(Track& track, uint64_t type, const TraceSequence& se
       // States have no rules beyond their track.
       break;
     default:
-      log_.Add(TraceCheck::kEventType, "The event is of type {}, which is none.", type);
+      log_.Add(TraceCheck::kEventType, "The event has the unknown type {}.", type);
   }
   ++summary_.other_events;
   return true;
@@ -431,12 +434,12 @@ void EventCheck::Take(std::string_view bytes, const TraceSequence& sequence,
     return;
   }
   if (!time_ns) {
-    log_.Add(TraceCheck::kTimestamp, "The event has no time: it is dropped.");
+    log_.Add(TraceCheck::kTimestamp, "The event has no time and is dropped.");
     return;
   }
   const uint64_t type = event_.Number(event::kType, 0);
   if (type == perfetto_read::kState && !said_uuid) {
-    log_.Add(TraceCheck::kStateTrack, "A state's event says no track: it is dropped.");
+    log_.Add(TraceCheck::kStateTrack, "A state event names no track and is dropped.");
     ++summary_.other_events;
     return;
   }
@@ -461,7 +464,8 @@ void EventCheck::ReportOpen(const Track& track, const SliceStack::Slice& slice) 
   const auto name = names_.find(slice.name);
   log_.MoveTo(slice.at);
   log_.Add(TraceCheck::kOpenSlices,
-           "Slice{} begun at {} ns on track {} ('{}') never ends: drawn to the end of the trace.",
+           "Slice{} that begins at {} ns on track {} ('{}') never ends; it is drawn to the end of "
+           "the trace.",
            slice.name == 0        ? std::string(" without a name")
            : name == names_.end() ? std::string()
                                   : fmt::format(" '{}'", name->second),

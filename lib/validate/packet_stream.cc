@@ -57,9 +57,9 @@ bool PacketStream::IsOtherFormat(std::string_view beginning) {
   if (beginning.empty()) {
     log_.Add(TraceCheck::kFraming, "The file is empty.");
   } else if (beginning.front() == '{' || beginning.front() == '[') {
-    log_.Add(TraceCheck::kFraming, "The file is JSON, not a trace of Perfetto's format.");
+    log_.Add(TraceCheck::kFraming, "The file is JSON, not a Perfetto trace.");
   } else if (beginning.starts_with(kZstd)) {
-    log_.Add(TraceCheck::kFraming, "The file is compressed by zstd: uncompress it first.");
+    log_.Add(TraceCheck::kFraming, "The file is compressed with zstd; decompress it first.");
   } else {
     return false;
   }
@@ -83,20 +83,21 @@ bool PacketStream::NextOuter(std::string_view& packet) {
     // Perfetto's tokenizer also skips other fields of the Trace message.
     if (has_tag && tag != kPacketTag && tag <= UINT32_MAX && (tag >> 3) != 0) {
       log_.Add(TraceCheck::kFraming,
-               "Here is field {} of wire type {}, not a packet: it is skipped.", tag >> 3, tag & 7);
+               "Found field {} of wire type {} instead of a packet; it is skipped.", tag >> 3,
+               tag & 7);
       if (!SkipField(tag & 7, before - rest.size())) return false;
       continue;
     }
     if (tag != kPacketTag || !TakeVarint(rest, length)) {
-      log_.Add(TraceCheck::kFraming, "Here is no packet: nothing is read from here on.");
+      log_.Add(TraceCheck::kFraming, "Found no packet; nothing is read from here on.");
       return false;
     }
     // No writer makes such a packet, so the framing is lost and anything after it would be
     // guesswork.
     if (length > validate_limits::kFormatPacketBytesMax) {
       log_.Add(TraceCheck::kFraming,
-               "The packet says that it has {} bytes, over {}: nothing is read from here on.",
-               length, validate_limits::kFormatPacketBytesMax);
+               "The packet claims {} bytes, more than {}; nothing is read from here on.", length,
+               validate_limits::kFormatPacketBytesMax);
       return false;
     }
     const size_t header = before - rest.size();
@@ -130,10 +131,10 @@ bool PacketStream::PassOver(uint64_t bytes) {
 }
 
 bool PacketStream::PassOverPacket(size_t header, size_t length) {
-  log_.Add(TraceCheck::kLimit, "The packet has {} bytes, over {}: it is not checked.", length,
+  log_.Add(TraceCheck::kLimit, "The packet has {} bytes, more than {}; it is not checked.", length,
            validate_limits::kPacketBytesMax);
   if (!PassOver(header + length)) {
-    log_.Add(TraceCheck::kFraming, "The file ends in the midst of a packet of {} bytes.", length);
+    log_.Add(TraceCheck::kFraming, "The file ends inside a packet of {} bytes.", length);
     return false;
   }
   ++packets_;
@@ -143,7 +144,7 @@ bool PacketStream::PassOverPacket(size_t header, size_t length) {
 bool PacketStream::TakePacket(size_t header, size_t length, std::string_view& packet) {
   const std::string_view whole = bytes_.Peek(header + length);
   if (whole.size() < header + length) {
-    log_.Add(TraceCheck::kFraming, "The file ends in the midst of a packet of {} bytes.", length);
+    log_.Add(TraceCheck::kFraming, "The file ends inside a packet of {} bytes.", length);
     return false;
   }
   ++packets_;
@@ -155,13 +156,13 @@ bool PacketStream::TakePacket(size_t header, size_t length, std::string_view& pa
 void PacketStream::Open(std::string_view compressed) {
   // This also limits compression bombs, which nest.
   if (is_inner_) {
-    log_.Add(TraceCheck::kCompression, "Compressed packets hold compressed packets.");
+    log_.Add(TraceCheck::kCompression, "Compressed packets contain compressed packets.");
     return;
   }
   ++compressed_packets_;
   if (compressed.size() > validate_limits::kCompressedBytesAdvised) {
     log_.Add(TraceCheck::kCompressedSize,
-             "The packet holds {} bytes of compressed packets; Perfetto advises at most {}.",
+             "The packet contains {} bytes of compressed packets; Perfetto recommends at most {}.",
              compressed.size(), validate_limits::kCompressedBytesAdvised);
   }
   // The buffer keeps its memory from packet to packet.
@@ -177,20 +178,20 @@ void PacketStream::Open(std::string_view compressed) {
         inflater_.Inflate(compressed, inflated_.data() + size, inflated_.size() - size);
     if (!count.ok()) {
       log_.Add(TraceCheck::kCompression,
-               "The compressed packets are damaged ({}); they have to be a zlib or gzip stream.",
+               "The compressed packets are damaged ({}); they must be a zlib or gzip stream.",
                std::string(count.status().message()));
       break;
     }
     size += *count;
     if (*count == 0) {
       if (!inflater_.is_at_end()) {
-        log_.Add(TraceCheck::kCompression, "The compressed packets end early.");
+        log_.Add(TraceCheck::kCompression, "The compressed packets are truncated.");
       }
       break;
     }
     if (size > validate_limits::kInflatedBytesMax) {
       log_.Add(TraceCheck::kLimit,
-               "The compressed packets have more than {} bytes uncompressed: the rest is not read.",
+               "The compressed packets have more than {} bytes uncompressed; the rest is not read.",
                validate_limits::kInflatedBytesMax);
       is_inner_cut_ = true;
       break;
@@ -211,7 +212,7 @@ bool PacketStream::NextInner(std::string_view& packet) {
     // If the uncompressed bytes were cut, the last packet may be incomplete.
     if (!is_inner_cut_) {
       log_.Add(TraceCheck::kCompression,
-               "Among the compressed packets is something that is no whole packet.");
+               "The compressed packets contain data that is not a complete packet.");
     }
     return false;
   }

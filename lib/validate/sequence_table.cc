@@ -19,7 +19,7 @@ TraceSequence* SequenceTable::Of(uint32_t id) {
   const auto found = sequences_.find(id);
   if (found != sequences_.end()) return &found->second;
   if (sequences_.size() >= validate_limits::kSequencesMax) {
-    log_.Add(TraceCheck::kLimit, "There are more than {} sequences: further ones are not checked.",
+    log_.Add(TraceCheck::kLimit, "There are more than {} sequences; the others are not checked.",
              validate_limits::kSequencesMax);
     return nullptr;
   }
@@ -61,7 +61,7 @@ void SequenceTable::TakeInterned(std::string_view bytes, TraceSequence& sequence
     const uint64_t iid = entry_.Number(interned::kIid, 0);
     const std::string_view text = entry_.Text(interned::kText);
     if (iid == 0) {
-      log_.Add(TraceCheck::kInterned, "The text '{}' is interned under number 0, which is none.",
+      log_.Add(TraceCheck::kInterned, "The text '{}' is interned under number 0, which is invalid.",
                CleanText(text, validate_limits::kNameBytesMax));
       continue;
     }
@@ -76,7 +76,7 @@ void SequenceTable::TakeInterned(std::string_view bytes, TraceSequence& sequence
     }
     // The limit is that of all sequences together, as a file may have many.
     if (texts_ >= validate_limits::kTextsMax) {
-      log_.Add(TraceCheck::kLimit, "More than {} texts are interned: further ones are not kept.",
+      log_.Add(TraceCheck::kLimit, "More than {} texts are interned; the others are not kept.",
                validate_limits::kTextsMax);
       // From now on a missing text is no finding.
       sequence.is_cut = true;

@@ -55,7 +55,7 @@ absl::StatusOr<size_t> Inflater::Inflate(std::string_view& in, char* out, size_t
       // The bytes before the damage are returned first; zlib reports the error again at the next
       // call.
       if (written > 0) break;
-      return DataLoss("{}", stream_.msg == nullptr ? "no zlib or gzip stream" : stream_.msg);
+      return DataLoss("{}", stream_.msg == nullptr ? "not a zlib or gzip stream" : stream_.msg);
     }
   }
   return written;
@@ -87,7 +87,7 @@ absl::StatusOr<size_t> TraceBytes::FillCompressed(char* out, size_t bytes_max) {
     }
     if (*count > 0) return *count;
     ASSIGN_OR_RETURN(const size_t more, read_(compressed_.data(), compressed_.size()));
-    if (more == 0 && !inflater_.is_at_end()) return DataLoss("The gzip file ends early");
+    if (more == 0 && !inflater_.is_at_end()) return DataLoss("The gzip file is truncated");
     if (more == 0) return size_t{0};
     file_bytes_ += more;
     compressed_left_ = {compressed_.data(), more};

@@ -82,8 +82,9 @@ TEST_F(TraceEvents, EndsThatAreNamed) {
   Event(kInstant, 2, 1);
   const TraceReport report = Validate();
   EXPECT_THAT(ChecksOf(report), ElementsAre("misplaced_end"));
-  EXPECT_THAT(report.findings.findings()[0].words,
-              HasSubstr("from 1001 to 1003 ns on track 2 ('thread') ends here, and 1 slice in it"));
+  EXPECT_THAT(
+      report.findings.findings()[0].words,
+      HasSubstr("from 1001 to 1003 ns on track 2 ('thread') ends here, before 1 slice inside it"));
   EXPECT_EQ(report.findings.findings()[0].at.packet, 6u) << "where the outer one ends";
   trace_ = begun;
   Event(kEnd, 2, 1, Named("another"));
@@ -170,7 +171,8 @@ TEST_F(TraceEvents, EndsThatAreExchanged) {
   const TraceReport report = Validate();
   EXPECT_THAT(ChecksOf(report), ElementsAre("duration"));
   EXPECT_EQ(report.findings.errors(), 2u);
-  EXPECT_THAT(report.findings.findings()[0].words, HasSubstr("lasts 4 ns, and ends after 2 ns"));
+  EXPECT_THAT(report.findings.findings()[0].words,
+              HasSubstr("has a duration of 4 ns but ends after 2 ns"));
 }
 
 TEST_F(TraceEvents, WhatOthersCallDurationIsTheirs) {
@@ -230,7 +232,8 @@ TEST_F(TraceEvents, ARingBufferThatHasWrapped) {
   EXPECT_EQ(report.findings.count(TraceCheck::kThreadEndWithoutBegin), 2u);
   EXPECT_EQ(report.summary.open_slices, 2u);
   const std::string open = WordsOf(report, TraceCheck::kOpenSlices);
-  EXPECT_THAT(open, AllOf(HasSubstr("'k1' begun at 200 ns"), HasSubstr("'k3' begun at 500 ns")));
+  EXPECT_THAT(open, AllOf(HasSubstr("'k1' that begins at 200 ns"),
+                          HasSubstr("'k3' that begins at 500 ns")));
   EXPECT_GT(report.findings.errors(), 0u) << "exit code 1";
 }
 
@@ -245,8 +248,9 @@ TEST_F(TraceEvents, AnInnerEndIsMissing) {
   EXPECT_THAT(ChecksOf(report), ElementsAre("open_slices"));
   EXPECT_EQ(report.summary.open_slices, 2u);
   const std::string open = WordsOf(report, TraceCheck::kOpenSlices);
-  EXPECT_THAT(open,
-              ContainsRegex("'dispatch' begun at [0-9]+ ns .*\n.*'dispatch' begun at [0-9]+ ns "));
+  EXPECT_THAT(
+      open, ContainsRegex(
+                "'dispatch' that begins at [0-9]+ ns .*\n.*'dispatch' that begins at [0-9]+ ns "));
 }
 
 // Two spans that overlap on one track: nothing in the file tells where ends have no names.
@@ -416,10 +420,12 @@ TEST_F(TraceEvents, SlicesThatEndAtOneTimeAndThatAreCutShort) {
   const TraceReport report = Validate();
   EXPECT_THAT(ChecksOf(report), ElementsAre("misplaced_end"));
   ASSERT_EQ(report.findings.errors(), 2u);
-  EXPECT_THAT(WordsOf(report, TraceCheck::kMisplacedEnd),
-              HasSubstr("from 1003 to 1014 ns on track 2 ('thread') ends here, and 1 slice in it"));
-  EXPECT_THAT(WordsOf(report, TraceCheck::kMisplacedEnd),
-              HasSubstr("from 1001 to 1014 ns on track 2 ('thread') ends here, and 1 slice in it"));
+  EXPECT_THAT(
+      WordsOf(report, TraceCheck::kMisplacedEnd),
+      HasSubstr("from 1003 to 1014 ns on track 2 ('thread') ends here, before 1 slice inside it"));
+  EXPECT_THAT(
+      WordsOf(report, TraceCheck::kMisplacedEnd),
+      HasSubstr("from 1001 to 1014 ns on track 2 ('thread') ends here, before 1 slice inside it"));
   EXPECT_EQ(report.summary.open_slices, 0u);
 }
 

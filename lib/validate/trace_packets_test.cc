@@ -82,7 +82,7 @@ TEST_F(TracePackets, Framing) {
   trace_ = sound + std::string("\x0b");  // a group: nothing can be told apart
   EXPECT_THAT(Checks(), ElementsAre("framing"));
   trace_ = sound + sound.substr(0, sound.size() - 1);
-  EXPECT_THAT(Validate().findings.findings()[0].words, HasSubstr("midst of a packet"));
+  EXPECT_THAT(Validate().findings.findings()[0].words, HasSubstr("ends inside a packet"));
   trace_ = sound + "\x0a\xff\xff\xff\xff\x0f";
   EXPECT_THAT(Validate().findings.findings()[0].words, HasSubstr("nothing is read"));
 }
@@ -121,13 +121,13 @@ TEST_F(TracePackets, PacketsOfPackets) {
   EXPECT_THAT(Checks(), ElementsAre("compression"));
   trace_ = sound;
   Compressed(Compress(Framed(Message([](auto& packet) { packet.add_bytes(50, "x"); }))));
-  EXPECT_THAT(Validate().findings.findings()[0].words, HasSubstr("hold compressed packets"));
+  EXPECT_THAT(Validate().findings.findings()[0].words, HasSubstr("contain compressed packets"));
 }
 
 TEST_F(TracePackets, WhatIsNotCheckedIsSaidOnce) {
   Row();
   for (int i = 0; i < 2; ++i) {
-    Packet([](auto& packet) { packet.add_bytes(133, "compressed by zstd"); });
+    Packet([](auto& packet) { packet.add_bytes(133, "compressed with zstd"); });
     Packet([](auto& packet) {
       packet.add_uint32(98, 7);  // another machine's
       packet.add_message(11, std::string("no event"));
@@ -137,8 +137,8 @@ TEST_F(TracePackets, WhatIsNotCheckedIsSaidOnce) {
   EXPECT_THAT(ChecksOf(report), ElementsAre("unchecked"));
   ASSERT_EQ(report.findings.findings().size(), 2u);
   EXPECT_EQ(report.findings.count(TraceCheck::kUnchecked), 2u);
-  EXPECT_THAT(report.findings.findings()[0].words, HasSubstr("compressed by zstd (field 133)"));
-  EXPECT_THAT(report.findings.findings()[1].words, HasSubstr("further machines (machine_id)"));
+  EXPECT_THAT(report.findings.findings()[0].words, HasSubstr("compressed with zstd (field 133)"));
+  EXPECT_THAT(report.findings.findings()[1].words, HasSubstr("other machines (machine_id)"));
 }
 
 TEST_F(TracePackets, MoreFieldsThanAreHeld) {

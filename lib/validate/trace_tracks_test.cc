@@ -50,7 +50,7 @@ TEST_F(TraceTracks, TheRoot) {
 TEST_F(TraceTracks, DescribedTwice) {
   Thread(2, 1, 100);
   EXPECT_THAT(Checks(), IsEmpty()) << "the same again is no harm";
-  Plain(2, 1, "something else");
+  Plain(2, 1, "other properties");
   EXPECT_THAT(Checks(), ElementsAre("track_conflict"));
 }
 
@@ -95,7 +95,7 @@ TEST_F(TraceTracks, Parents) {
   EXPECT_THAT(ChecksOf(report), ElementsAre("track_parent"));
   EXPECT_THAT(
       report.findings.findings()[0].words,
-      HasSubstr("hangs from track 3, which is never described: it is dropped, and 1 event"));
+      HasSubstr("is a child of track 3, which is never described: it is dropped with 1 event"));
   trace_ = sound;
   Plain(4, 3, "child");
   EXPECT_THAT(Validate().findings.findings()[0].words,

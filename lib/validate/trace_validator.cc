@@ -54,7 +54,7 @@ class TraceValidator {
         // protozero reports malformed messages only by exceptions. The next packet is independent
         // of this one.
       } catch (const protozero::exception& error) {
-        log().Add(TraceCheck::kPacket, "The packet does not parse: {}.", error.what());
+        log().Add(TraceCheck::kPacket, "The packet cannot be parsed: {}.", error.what());
       }
     }
     Finish();
@@ -70,10 +70,10 @@ class TraceValidator {
     namespace packet = perfetto_read::packet;
     if (packet_.Has(packet::kCompressed)) return packets_.Open(packet_.Text(packet::kCompressed));
     if (packet_.Has(packet::kZstdCompressed)) {
-      return log().AddUnchecked("packets compressed by zstd (field 133)");
+      return log().AddUnchecked("packets compressed with zstd (field 133)");
     }
     if (packet_.Number(packet::kMachineId, 0) != 0) {
-      return log().AddUnchecked("packets of further machines (machine_id)");
+      return log().AddUnchecked("packets of other machines (machine_id)");
     }
     const auto id = static_cast<uint32_t>(packet_.Number(packet::kSequenceId, 0));
     if (packet_.Number(packet::kPreviousPacketDropped, 0) != 0) {
@@ -124,7 +124,7 @@ class TraceValidator {
                              : packet_.Number(packet::kPreviousPacketDropped, 0) != 0 ? "a loss"
                                                                                       : nullptr;
     if (what != nullptr) {
-      log().Add(TraceCheck::kSequenceId, "The packet has {}, and is of no sequence.", what);
+      log().Add(TraceCheck::kSequenceId, "The packet has {} but belongs to no sequence.", what);
     }
     return nullptr;
   }
@@ -149,7 +149,7 @@ class TraceValidator {
       if (has_interned) sequences_.TakeInterned(packet_.Text(packet::kInternedData), sequence);
     } else if (has_interned || needs_state) {
       log().Add(TraceCheck::kSequenceState,
-                "The packet {} a state that its sequence, {}, does not have: it was not cleared{}.",
+                "The packet {} the state of sequence {}, which was not cleared{}.",
                 has_interned ? "adds to" : "needs", id,
                 sequence.was_cleared ? " since packets were lost" : "");
     }

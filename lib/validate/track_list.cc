@@ -25,7 +25,7 @@ std::string Shown(std::string_view name) { return CleanText(name, validate_limit
 std::string WhatIsDropped(const TraceTrack& track) {
   const uint64_t events = track.slices + track.instants + track.counter_values;
   if (events == 0) return "it is dropped";
-  return fmt::format("it is dropped, and {} on it", DescribeCount(events, "event"));
+  return fmt::format("it is dropped with {} on it", DescribeCount(events, "event"));
 }
 
 }  // namespace
@@ -129,12 +129,11 @@ bool TrackList::IsSound(const Descriptor& descriptor) {
     return false;
   }
   if (descriptor.child_ordering > 3) {
-    log_.Add(TraceCheck::kTrackOrdering,
-             "Track {} orders its children by {}, which is no ordering.", *descriptor.uuid,
-             descriptor.child_ordering);
+    log_.Add(TraceCheck::kTrackOrdering, "Track {} has the unknown child ordering {}.",
+             *descriptor.uuid, descriptor.child_ordering);
   }
   if (*descriptor.uuid == 0 && descriptor.parent_uuid != 0) {
-    log_.Add(TraceCheck::kTrackRoot, "Track 0, which is the root, has a parent.");
+    log_.Add(TraceCheck::kTrackRoot, "Track 0, the root, has a parent.");
   }
   const TrackKind kind = descriptor.track.kind;
   if (kind == TrackKind::kProcess && !descriptor.has_pid) {
@@ -162,13 +161,13 @@ void TrackList::CheckIds(const Descriptor& descriptor) {
   if (is_new || known->second == *descriptor.uuid) return;
   if (is_thread) {
     log_.Add(TraceCheck::kTrackReuse,
-             "Tracks {} and {} are both thread {} of pid {}: Perfetto takes the second for a new "
+             "Tracks {} and {} are both thread {} of pid {}; Perfetto treats the second as a new "
              "thread.",
              known->second, *descriptor.uuid, track.tid, track.pid);
   } else {
     log_.Add(TraceCheck::kTrackReuse,
-             "Tracks {} and {} are both the process of pid {}: Perfetto takes the second for a new "
-             "process, and ends the threads of the first.",
+             "Tracks {} and {} are both the process of pid {}; Perfetto treats the second as a new "
+             "process and ends the threads of the first.",
              known->second, *descriptor.uuid, track.pid);
   }
   known->second = *descriptor.uuid;
@@ -181,7 +180,7 @@ TrackList::State* TrackList::Find(uint64_t uuid) {
 
 TrackList::State* TrackList::Add(uint64_t uuid) {
   if (tracks_.size() >= validate_limits::kTracksMax) {
-    log_.Add(TraceCheck::kLimit, "There are more than {} tracks: further ones are not checked.",
+    log_.Add(TraceCheck::kLimit, "There are more than {} tracks; the others are not checked.",
              validate_limits::kTracksMax);
     return nullptr;
   }
@@ -203,8 +202,8 @@ void TrackList::TakeDescriptor(std::string_view bytes) {
                          state->track.tid == descriptor.track.tid;
     if (!is_same) {
       log_.Add(TraceCheck::kTrackConflict,
-               "Track {} ('{}') is described again as something else ('{}'): the second is "
-               "ignored.",
+               "Track {} ('{}') is described again with other properties ('{}'); the second "
+               "description is ignored.",
                *descriptor.uuid, state->track.name, descriptor.track.name);
     }
     return;
@@ -247,7 +246,7 @@ void TrackList::CheckAncestors(const State& state) {
     // The limit also ends the walk in a cycle.
     if (i == validate_limits::kAncestorsMax) {
       log_.Add(TraceCheck::kTrackParent,
-               "Track {} ('{}') has more than {} ancestors, or is one of its own: {}.",
+               "Track {} ('{}') has more than {} ancestors or is its own ancestor: {}.",
                state.track.uuid, state.track.name, validate_limits::kAncestorsMax,
                WhatIsDropped(state.track));
       return;
@@ -255,7 +254,7 @@ void TrackList::CheckAncestors(const State& state) {
     above = Find(uuid);
     if (above == nullptr || !above->track.is_described) {
       log_.Add(TraceCheck::kTrackParent,
-               "Track {} ('{}') hangs from track {}, which is never described: {}.",
+               "Track {} ('{}') is a child of track {}, which is never described: {}.",
                state.track.uuid, state.track.name, uuid, WhatIsDropped(state.track));
       return;
     }
@@ -284,7 +283,7 @@ void TrackList::Finish() {
       CheckAncestors(state);
     } else if (state.track.uuid != 0) {
       log_.Add(TraceCheck::kTrackUndescribed,
-               "Track {} is never described: Perfetto names it after its first event.",
+               "Track {} is never described; Perfetto names it after its first event.",
                state.track.uuid);
     }
   }

@@ -92,12 +92,12 @@ absl::Status ChunkValidator::ValidateColumns(const ChunkHeader& header,
   // Readers select chunks by their headers, so a header that differs from its columns would hide
   // events.
   if (chunk_.size() != header.event_count) {
-    return InvalidArgument("its header says {} events, its columns hold {}", header.event_count,
-                           chunk_.size());
+    return InvalidArgument("its header gives {} events, but its columns have {}",
+                           header.event_count, chunk_.size());
   }
   const auto times = chunk_.timestamp_ns();
   if (times.front() != header.first_timestamp_ns || times.back() != header.last_timestamp_ns) {
-    return InvalidArgument("its header says times {} to {}, its columns hold {} to {}",
+    return InvalidArgument("its header gives times {} to {}, but its columns have {} to {}",
                            header.first_timestamp_ns, header.last_timestamp_ns, times.front(),
                            times.back());
   }

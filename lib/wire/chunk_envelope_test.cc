@@ -104,10 +104,10 @@ TEST(ChunkEnvelopeTest, ChecksTheChecksumOverBothPartsInOrder) {
 TEST(ChunkEnvelopeTest, NamesTheChunkAndWhatIsUntrueOfIt) {
   ExpectHeaderRefused([](ChunkHeader& h) { h.event_count = 3; }, "chunk 7 of i-0abc pid 4711");
   ExpectHeaderRefused([](ChunkHeader& h) { h.event_count = 3; },
-                      "its header says 3 events, its columns hold 2");
+                      "its header gives 3 events, but its columns have 2");
   ExpectHeaderRefused([](ChunkHeader& h) { h.event_count = 0; }, "it has columns but no events");
   ExpectHeaderRefused([](ChunkHeader& h) { h.first_timestamp_ns = 999; },
-                      "its header says times 999 to 2000, its columns hold 1000 to 2000");
+                      "its header gives times 999 to 2000, but its columns have 1000 to 2000");
   ExpectHeaderRefused([](ChunkHeader& h) { h.last_timestamp_ns = 2001; }, "times 1000 to 2001");
   ExpectHeaderRefused([](ChunkHeader& h) { h.first_timestamp_ns = 2001; }, "is later than");
   ExpectHeaderRefused([](ChunkHeader& h) { h.columns_bytes += 1; }, "zstd frame");

@@ -48,7 +48,7 @@ void ToProto(const ProbeGrant& value, v1::ProbeAccess* message) {
 absl::StatusOr<ProbeGrant> FromProto(const v1::ProbeAccess& message) {
   ProbeGrant grant;
   if (message.udp_port() > 65'535) {
-    return InvalidArgument("probe access: udp_port is {}", message.udp_port());
+    return InvalidArgument("probe access: udp_port {} is out of range", message.udp_port());
   }
   if (message.key().size() != grant.key.size()) {
     return InvalidArgument("probe access: key has {} bytes instead of {}", message.key().size(),

@@ -15,6 +15,7 @@
 #include "lib/trace/event_filter.h"
 #include "lib/trace/limits.h"
 #include "lib/wire/field_checks.h"
+#include "lib/wire/suspension_codec.h"
 
 // Text that came from outside (command lines, file names, what a runtime reported) is repaired
 // before it is sent, since a message with a string that is not UTF-8 is refused as a whole. Enums
@@ -92,6 +93,16 @@ void ToProto(const std::vector<KeyValue>& values, Repeated<v1::KeyValue>* messag
   }
 }
 
+// Checks the number of entries of a header's lists. Fails with INVALID_ARGUMENT, naming the field.
+absl::Status CheckListCounts(const v1::ChunkHeader& message) {
+  RETURN_IF_ERROR(CheckCount("header.rank_evidence", message.rank_evidence_size(),
+                             limits::kRankEvidencePerStreamMax));
+  RETURN_IF_ERROR(CheckCount("header.losses", message.losses_size(), limits::kLossesPerChunkMax));
+  RETURN_IF_ERROR(
+      CheckCount("header.losses_before", message.losses_before_size(), limits::kLossesPerChunkMax));
+  return CheckCount("header.remarks", message.remarks_size(), limits::kRemarksPerStreamMax);
+}
+
 // Parts of FromProto(CaptureSpec), split for the length of functions. They fail with
 // INVALID_ARGUMENT, naming the field.
 absl::Status TakeSelection(const v1::CaptureSpec& message, CaptureSpec& value) {
@@ -104,7 +115,7 @@ absl::Status TakeSelection(const v1::CaptureSpec& message, CaptureSpec& value) {
       CheckCount("spec.worker_gids", message.worker_gids_size(), limits::kSelectionItemsMax));
   for (const v1::GidRange& range : message.worker_gids()) {
     if (range.first() < 0 || range.last() < range.first()) {
-      return InvalidArgument("spec.worker_gids has the range {} to {}", range.first(),
+      return InvalidArgument("spec.worker_gids has the invalid range {} to {}", range.first(),
                              range.last());
     }
     value.selection.worker_gids.push_back({range.first(), range.last()});
@@ -115,7 +126,7 @@ absl::Status TakeSelection(const v1::CaptureSpec& message, CaptureSpec& value) {
   }
   value.filter.all_events = message.all_events();
   if (message.require_percent() > 100) {
-    return InvalidArgument("spec.require_percent is {}; it may be 0 to 100",
+    return InvalidArgument("spec.require_percent is {}; it must be from 0 to 100",
                            message.require_percent());
   }
   value.conditions.require_percent = message.require_percent();
@@ -276,6 +287,7 @@ void ToProto(const ChunkHeader& value, v1::ChunkHeader* message) {
   if (value.replaced) ToProto(*value.replaced, message->mutable_replaced());
   message->set_canary_realtime_ns(value.canary_realtime_ns);
   AddRemarks(value.remarks, message->mutable_remarks());
+  AddSuspensions(value.suspensions, message->mutable_suspensions());
 }
 
 void ToProto(const PrecedingGap& value, v1::GoneBefore* message) {
@@ -471,13 +483,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
         "clock",
         static_cast<int>(message.stream().kind()));
   }
-  RETURN_IF_ERROR(CheckCount("header.rank_evidence", message.rank_evidence_size(),
-                             limits::kRankEvidencePerStreamMax));
-  RETURN_IF_ERROR(CheckCount("header.losses", message.losses_size(), limits::kLossesPerChunkMax));
-  RETURN_IF_ERROR(
-      CheckCount("header.losses_before", message.losses_before_size(), limits::kLossesPerChunkMax));
-  RETURN_IF_ERROR(
-      CheckCount("header.remarks", message.remarks_size(), limits::kRemarksPerStreamMax));
+  RETURN_IF_ERROR(CheckListCounts(message));
   if (message.has_replaced() && message.event_count() > 0) {
     return InvalidArgument("header.replaced is set, but the chunk has {} events",
                            message.event_count());
@@ -485,12 +491,12 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   if (message.canary_realtime_ns() != 0 &&
       (message.event_count() > 0 || message.losses_size() > 0 || message.remarks_size() > 0 ||
        message.end_of_stream())) {
-    return InvalidArgument("header.canary_realtime_ns is set, but differs from the chunk");
+    return InvalidArgument("header.canary_realtime_ns is set, but the chunk is not empty");
   }
   RETURN_IF_ERROR(CheckIdentityText("header.producer_version", message.producer_version()));
   // The next sequence number would be 0, and cursors would restart at 0.
   if (message.sequence() == UINT64_MAX) {
-    return InvalidArgument("header.sequence is {}, which leaves no next number", UINT64_MAX);
+    return InvalidArgument("header.sequence is {}, which has no successor", UINT64_MAX);
   }
   if (message.event_count() > limits::kChunkEventsMax) {
     return InvalidArgument("header.event_count is {}; the limit is {}", message.event_count(),
@@ -523,6 +529,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   RETURN_IF_ERROR(FromProtoList(message.losses_before(), value.losses_before));
   value.sequence_mark = message.sequence_mark();
   RETURN_IF_ERROR(FromProtoList(message.remarks(), value.remarks));
+  ASSIGN_OR_RETURN(value.suspensions, SuspensionsOf(message));
   if (message.has_replaced()) {
     ASSIGN_OR_RETURN(value.replaced, FromProto(message.replaced()));
   }
@@ -639,7 +646,7 @@ absl::StatusOr<CaptureSpec> FromProto(const v1::CaptureSpec& message) {
   RETURN_IF_ERROR(EventFilter::Parse(value.filter.event_types).status());
   const uint64_t ring = message.ring_events_per_core();
   if (ring != 0 && (ring < limits::kRingEventsPerCoreMin || ring > limits::kRingEventsPerCoreMax)) {
-    return InvalidArgument("spec.ring_events_per_core is {}; it may be {} to {}", ring,
+    return InvalidArgument("spec.ring_events_per_core is {}; it must be from {} to {}", ring,
                            limits::kRingEventsPerCoreMin, limits::kRingEventsPerCoreMax);
   }
   value.timing.duration_ns = message.duration_ns();

@@ -12,6 +12,7 @@
 #include "lib/wire/agent_hello.h"
 #include "lib/wire/conversions.h"
 #include "lib/wire/export_options.h"
+#include "lib/wire/suspension_codec.h"
 #include "lib/wire/trigger_messages.h"
 
 namespace neurontrace {
@@ -42,7 +43,7 @@ void CheckDoor(const std::string& bytes) {
 }
 
 void Fuzz(int kind, const std::string& bytes) {
-  switch (kind % 14) {
+  switch (kind % 15) {
     case 0:
       return CheckDoor<v1::WorkerIdentity>(bytes);
     case 1:
@@ -69,6 +70,8 @@ void Fuzz(int kind, const std::string& bytes) {
       return CheckDoor<v1::TriggerRule>(bytes);
     case 12:
       return CheckDoor<v1::TriggerFired>(bytes);
+    case 14:
+      return CheckDoor<v1::Suspension>(bytes);
     default: {
       v1::ExportRequest request;
       if (!request.ParseFromString(bytes)) return;

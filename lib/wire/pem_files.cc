@@ -84,7 +84,7 @@ std::string DateOf(const ASN1_TIME* time) {
 absl::StatusOr<int64_t> EndOf(const X509& certificate, const std::string& path) {
   std::tm parts = {};
   if (ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &parts) != 1) {
-    return FailedPrecondition("the certificate in {} has no end of validity", path);
+    return FailedPrecondition("the certificate in {} has no valid expiry time", path);
   }
   return timegm(&parts);
 }

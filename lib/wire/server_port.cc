@@ -269,7 +269,7 @@ void ServerPort::AcceptAll(int socket) {
       return;
     }
     if (!Admit(connection.get(), peer)) continue;
-    if (options_.handshake_failed) {
+    if (options_.observer != nullptr) {
       young_.push_back({.connection = connection.get(),
                         .peer = PeerText(peer),
                         .accepted_ns = NowMonotonicNs()});
@@ -339,7 +339,7 @@ void ServerPort::ReportHandshakeFailure(std::string reason) {
 // Each closed connection is named in one report only, so that failures in quick succession name
 // different peers.
 void ServerPort::RecordHandshakeFailure(const std::string& reason) {
-  if (!options_.handshake_failed) return;
+  if (options_.observer == nullptr) return;
   NoteClosed();
   std::vector<const Young*> closed;
   for (Young& young : young_) {
@@ -353,7 +353,7 @@ void ServerPort::RecordHandshakeFailure(const std::string& reason) {
   });
   std::vector<std::string> peers;
   for (const Young* const young : closed) peers.push_back(young->peer);
-  options_.handshake_failed(DescribeOneOf(peers), reason);
+  options_.observer->OnHandshakeFailed(DescribeOneOf(peers), reason);
 }
 
 // Descriptors are scarcest, so they are checked first.
@@ -368,14 +368,14 @@ bool ServerPort::Admit(int connection, const sockaddr_storage& peer) {
   if (may_sweep_) {
     Sweep();
     if (shares_.Take(connection, peer)) return true;
-    if (options_.crowded) options_.crowded(AddressText(peer));
+    if (options_.observer != nullptr) options_.observer->OnCrowded(AddressText(peer));
   }
   Refuse(Refusal::kAddress);
   return false;
 }
 
 void ServerPort::Refuse(Refusal why) const {
-  if (options_.refused) options_.refused(why);
+  if (options_.observer != nullptr) options_.observer->OnRefused(why);
 }
 
 void ServerPort::Pause(int socket) {

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -73,6 +72,18 @@ class ServerPort {
   // Why a connection was closed at once: there is no descriptor for it, or its address has its
   // share.
   enum class Refusal : uint8_t { kDescriptors, kAddress };
+  // Receives what happens to connections. Called on the port's thread. The defaults do nothing.
+  class Observer {
+   public:
+    virtual ~Observer() = default;
+    // Called for each connection that was closed at once.
+    virtual void OnRefused(Refusal /*why*/) {}
+    // Called at most once a second with an address that has its share.
+    virtual void OnCrowded(const std::string& /*address*/) {}
+    // Called after ReportHandshakeFailure with the peer, as PeerText writes it, or "one of"
+    // several; "": unknown.
+    virtual void OnHandshakeFailed(const std::string& /*peer*/, const std::string& /*reason*/) {}
+  };
   struct Options {
     // HOST:PORT that CheckAddress accepts; port 0: any free one.
     std::string address;
@@ -80,13 +91,8 @@ class ServerPort {
     // descriptors remain for files; so are those of an address that has its share, see
     // ConnectionShares.
     int descriptors_max = 0;
-    std::function<void(Refusal)>
-        refused;  // called for each connection closed that way; may be null
-    // Called at most once a second with an address that has its share; may be null.
-    std::function<void(const std::string&)> crowded;
-    // Called on the port's thread after ReportHandshakeFailure with the peer, as PeerText writes
-    // it, or "one of" several; "": unknown. May be null.
-    std::function<void(const std::string& peer, const std::string& reason)> handshake_failed;
+    // Outlives the port; null: nobody is told.
+    Observer* observer = nullptr;
     // Distributes connections over as many credentials as it has slots; null: there is a single
     // one.
     std::shared_ptr<PeerSlots> slots;

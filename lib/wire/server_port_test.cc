@@ -59,15 +59,22 @@ class FileLimit {
   rlimit before_ = {};
 };
 
+// Counts the connections that were closed, by reason.
+class ClosedConnections final : public ServerPort::Observer {
+ public:
+  void OnRefused(ServerPort::Refusal why) override {
+    ++(why == ServerPort::Refusal::kAddress ? crowded : refused);
+  }
+
+  std::atomic<int> refused = 0;
+  std::atomic<int> crowded = 0;
+};
+
 class ServerPortTest : public ::testing::Test {
  protected:
   void Start(const std::string& address, int descriptors_max) {
-    auto port =
-        ServerPort::Listen({.address = address,
-                            .descriptors_max = descriptors_max,
-                            .refused = [this](ServerPort::Refusal why) {
-                              ++(why == ServerPort::Refusal::kAddress ? crowded_ : refused_);
-                            }});
+    auto port = ServerPort::Listen(
+        {.address = address, .descriptors_max = descriptors_max, .observer = &closed_});
     ASSERT_TRUE(port.ok()) << port.status();
     port_ = *std::move(port);
     grpc::ServerBuilder builder;
@@ -98,8 +105,7 @@ class ServerPortTest : public ::testing::Test {
   }
 
   PeerService service_;
-  std::atomic<int> refused_ = 0;
-  std::atomic<int> crowded_ = 0;
+  ClosedConnections closed_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ServerPort> port_;
 };
@@ -126,7 +132,7 @@ TEST_F(ServerPortTest, ClosesAtOnceWhatWouldLeaveNoDescriptorsForFiles) {
   // The sixty sockets here are more than forty numbers already: some, and the last one surely.
   char byte = 0;
   EXPECT_EQ(recv(strangers.back().get(), &byte, 1, 0), 0);
-  EXPECT_GT(refused_, 0);
+  EXPECT_GT(closed_.refused, 0);
   strangers.clear();
   Call("127.0.0.1");
 }
@@ -148,13 +154,13 @@ TEST_F(ServerPortTest, OneAddressCannotTakeAllConnections) {
     char byte = 0;
     return recv(socket.get(), &byte, 1, 0) == 0;  // and not gRPC's first words
   };
-  while (strangers.size() < 2 * kNumbers && crowded_ == 0) {
+  while (strangers.size() < 2 * kNumbers && closed_.crowded == 0) {
     strangers.push_back(connect(2));
     if (is_refused(strangers.back())) break;
   }
-  EXPECT_GT(crowded_, 0);
+  EXPECT_GT(closed_.crowded, 0);
   EXPECT_GT(strangers.size(), kNumbers / 2);
-  EXPECT_EQ(refused_, 0) << "numbers are left";
+  EXPECT_EQ(closed_.refused, 0) << "numbers are left";
   EXPECT_FALSE(is_refused(connect(3))) << "others are let in";
   Call("127.0.0.1");
   // Who has closed them may come again, a second later at most.

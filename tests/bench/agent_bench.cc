@@ -19,6 +19,7 @@
 #include "agent/source/neuron/tap/record_buffer.h"
 #include "agent/source/stream_writer.h"
 #include "agent/triggers/agent_triggers.h"
+#include "agent/triggers/trigger_sink.h"
 #include "lib/base/fake_task_runner.h"
 #include "lib/base/random.h"
 
@@ -216,6 +217,11 @@ BENCHMARK(BM_Decode)
     ->Arg(256)
     ->Unit(benchmark::kMillisecond);
 
+class DiscardTriggers final : public TriggerSink {
+ public:
+  bool ReportTrigger(const TriggerFired&) override { return true; }
+};
+
 void BM_Watched(benchmark::State& state) {
   const FetchDocuments& documents = Documents(static_cast<uint32_t>(state.range(0)));
   NrtEventDecoder decoder;
@@ -223,7 +229,8 @@ void BM_Watched(benchmark::State& state) {
   CountOnly sink;
   FakeClock clock;
   FakeTaskRunner runner(clock);
-  AgentTriggers triggers("i", clock, runner, [](const TriggerFired&) { return true; });
+  DiscardTriggers reports;
+  AgentTriggers triggers("i", clock, runner, reports);
   TriggerRule slow{.name = "slow",
                    .kind = TriggerKind::kSlowExecution,
                    .times_median = 1'000,

@@ -88,7 +88,7 @@ void Checker::Coverage() {
         likely.Percent() >= 99.9);
   }
   if (blind.of > 0) {
-    Add("G1", "99.9 % within the bound where nobody reports faults", Missed(blind),
+    Add("G1", "99.9 % within the bound where faults are unreported", Missed(blind),
         blind.Percent() >= 99.9);
     Add("G1", "... and the model flags where the others are, near faults too",
         fmt::format("{} of {} misses flagged", flagged.held, flagged.of),
@@ -180,7 +180,7 @@ void Checker::Devices() {
         fmt::format("{:.0f} times", ratio), ratio >= 50);
   }
   if (brackets.of == 0) return;
-  Add("G4", "no execution outside of its bracket", Missed(brackets), brackets.held == brackets.of);
+  Add("G4", "no execution outside its bracket", Missed(brackets), brackets.held == brackets.of);
   Add("G4", "the events of a core ascend", Missed(ascends), ascends.held == ascends.of);
   Add("G1", "every hardware event within its bound", Missed(covered), covered.held == covered.of);
 }
@@ -197,12 +197,12 @@ void Checker::Steps() {
     host_seconds += score.host_seconds;
   }
   if (located.of > 0) {
-    Add("G6", "steps of 20 us and more that nobody reports: located within 0.5 s",
+    Add("G6", "unreported steps of 20 us and more: located within 0.5 s",
         fmt::format("{} of {}", located.held, located.of), located.held == located.of);
   }
   if (host_seconds > 0) {
     const double days = host_seconds / 86'400;
-    Add("G6", "at most one false break a host and day, S8 apart",
+    Add("G6", "at most one false break a host and day, except in S8",
         fmt::format("{} in {:.1f} host-days", false_breaks, days),
         static_cast<double>(false_breaks) <= days);
   }
@@ -253,7 +253,7 @@ struct Shortfall {
 // What is not reached yet, and why: nothing that a test has to find again.
 constexpr std::array kShortfalls = {
     Shortfall{"S4: p99 of pairs at most 0.5",
-              "one direction says nothing for 15 s, and the clock wanders"},
+              "no information in one direction for 15 s, and the clock wanders"},
     Shortfall{"at most 0.2 knots", "the more jitter, the more corners"},
 };
 

@@ -21,8 +21,9 @@ constexpr char kFooter[] =
     "docs/user/clock_accuracy.md\n"
     "  clock_sim --scenario S5 --seeds 5 --first-seed 1   one scenario, on other seeds\n"
     "  clock_sim --seeds 3 --quick                        what continuous integration runs\n"
-    "The exit code is 0 if every goal is met or it is said why not, else 1; 2 on wrong usage.\n"
-    "What is printed is the same for the same seeds whatever --jobs says, but for costs.";
+    "Exit code: 0 if every goal is met or its shortfall is explained, 1 otherwise, 2 on wrong "
+    "usage.\n"
+    "The output depends only on the seeds and not on --jobs, except for costs.";
 
 void ShowProgress(size_t done, size_t all, std::string_view name) {
   if (done % 16 != 0 && done != all) return;
@@ -40,22 +41,24 @@ bool IsScenario(std::string_view name) {
 }
 
 int Run(int argc, char** argv) {
-  CLI::App app("Measures how true a timeline of simulated clocks is, beside what others do.");
+  CLI::App app("Measures the error of timelines of simulated clocks, and compares it with other "
+               "methods.");
   SimulationOptions options;
   bool table = false;
   bool json = false;
-  app.add_flag("--table", table, "print the tables in Markdown (what it does anyway)");
+  app.add_flag("--table", table, "print the tables in Markdown (the default)");
   app.add_flag("--json", json, "print JSON instead");
-  app.add_option("--seeds", options.seeds, "runs of each scenario")
+  app.add_option("--seeds", options.seeds, "number of runs of each scenario")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
-  app.add_option("--first-seed", options.first_seed, "their seeds go up from here")
+  app.add_option("--first-seed", options.first_seed,
+                 "seed of the first run; the next runs count up")
       ->capture_default_str();
-  app.add_option("--scenario", options.scenarios, "only these");
-  app.add_option("--jobs", options.jobs, "threads")
+  app.add_option("--scenario", options.scenarios, "run only these scenarios");
+  app.add_option("--jobs", options.jobs, "number of threads")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  app.add_flag("--quick", options.quick, "leave out what takes long, and costs");
+  app.add_flag("--quick", options.quick, "skip long scenarios and the measurement of costs");
   app.footer(kFooter);
   try {
     app.parse(argc, argv);
@@ -64,7 +67,7 @@ int Run(int argc, char** argv) {
   }
   for (const std::string& name : options.scenarios) {
     if (IsScenario(name)) continue;
-    fmt::print(stderr, "clock_sim: there is no scenario {}; the tables name all\n", name);
+    fmt::print(stderr, "clock_sim: unknown scenario {}; the tables list all scenarios\n", name);
     return 2;
   }
   const SimulationResult result = Simulate(options, ShowProgress);

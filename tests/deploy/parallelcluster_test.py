@@ -239,7 +239,7 @@ class Nodes(unittest.TestCase):
             good, before = edited.read_text(), self.tree(root)
             edited.write_text("wrong = 7\n" + good)
             said = self.configure(root, code=1)
-            self.assertRegex(said, rf"does not take the options of \S+/neurontrace/{own}, ")
+            self.assertRegex(said, rf"rejects the options in \S+/neurontrace/{own} and ")
             self.assertIn("1:wrong = 7", said)
             self.assertEqual(self.orders(), [])
             if root is node:
@@ -310,11 +310,11 @@ class Nodes(unittest.TestCase):
 
     def test_what_goes_wrong_is_said_and_stops_no_compute_node(self):
         self.assertIn("checksum", self.configure(self.head, self.package, "0" * 64, code=1))
-        self.assertIn("give PACKAGE", self.configure(self.head, code=1))
+        self.assertIn("pass PACKAGE", self.configure(self.head, code=1))
         nowhere = self.make_node("nowhere", "HeadNode", address=None)
         self.assertIn("no address of the head node", self.configure(nowhere, self.package, code=1))
         node = self.make_node("node", "ComputeFleet")
-        self.assertIn("continues without it", self.configure(node))
+        self.assertIn("continues without neurontrace", self.configure(node))
         login = self.make_node("login", "LoginNode")
         before = self.tree(login)
         self.assertIn("nothing to do", self.configure(login))
@@ -393,7 +393,8 @@ class Nodes(unittest.TestCase):
         self.assertNotIn("certificates.timer", " ".join(self.orders()))
         self.assertEqual(self.certificates(self.head, "head", ADDRESS), "")
         self.assertEqual((self.tree(own), self.tree(shared)), before)
-        self.assertIn("another authority", self.certificates(self.head, "issue", "bob", "viewer", self.dir / "b", code=1))
+        said = self.certificates(self.head, "issue", "bob", "viewer", self.dir / "b", code=1)
+        self.assertIn("an external authority", said)
         node = self.make_node("node", "ComputeFleet")
         self.share(node)
         self.configure(node)
@@ -403,9 +404,9 @@ class Nodes(unittest.TestCase):
         shutil.copy(own / "aggregator.key", own / "slurm.key")
         (own / "aggregator.key").unlink()
         said = self.certificates(self.head, "head", ADDRESS, code=1)
-        for words in ("agent.pem is not of", "slurm.key is not the key of", "needs ca.pem, aggregator.pem"):
+        for words in ("agent.pem is not signed by", "slurm.key is not the key of", "needs ca.pem, aggregator.pem"):
             self.assertIn(words, said)
-        self.assertIn("renew the certificates", self.configure(self.head, self.package))
+        self.assertIn("the certificates need to be renewed", self.configure(self.head, self.package))
 
     def head_of(self, root):
         """A head node that has nothing but its user."""
@@ -420,7 +421,7 @@ class Nodes(unittest.TestCase):
                             "subjectAltName").stdout
         self.assertIn("CN = alice", text)
         self.assertIn("URI:neurontrace:operator", text)
-        self.assertIn("no role", self.certificates(self.head, "issue", "bob", "agent", self.dir / "bob", code=1))
+        self.assertIn("unknown role", self.certificates(self.head, "issue", "bob", "agent", self.dir / "bob", code=1))
         self.assertIn("letters", self.certificates(self.head, "issue", "../bob", "viewer", self.dir / "bob", code=1))
 
 

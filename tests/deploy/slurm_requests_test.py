@@ -336,14 +336,14 @@ class Watching(unittest.TestCase):
                 times.append(self.now - START)
         gaps = [later - earlier for earlier, later in zip(times, times[1:])]
         self.assertEqual(gaps, [5.0, 10.0, 15.0, 20.0, 25.0])
-        self.assertIn("no capture, after 6 tries", self.said[-1])
+        self.assertIn("no capture, because 6 attempts", self.said[-1])
 
     def test_a_bad_request_is_told_once(self):
         self.slurm.add("7", "neurontrace=soon")
         for _ in range(3):
             self.turn()
         self.assertEqual(len(self.said), 1)
-        self.assertIn("'soon' is not understood", self.said[0])
+        self.assertIn("cannot parse 'soon'", self.said[0])
 
 
 class Ringing(unittest.TestCase):
@@ -395,7 +395,7 @@ class Ringing(unittest.TestCase):
         self.fifo.write_text("a file")
         self.epilog()
         self.assertEqual(self.fifo.read_text(), "a file")
-        with self.assertRaisesRegex(service.Failed, "is no FIFO"):
+        with self.assertRaisesRegex(service.Failed, "is not a FIFO"):
             service.Bell(str(self.fifo))
         self.fifo.unlink()
         os.mkfifo(self.fifo)
@@ -406,7 +406,7 @@ class Ringing(unittest.TestCase):
             while True:
                 os.write(end, b"\n" * 4096)
         self.epilog()
-        with self.assertRaisesRegex(service.Failed, "no FIFO"):
+        with self.assertRaisesRegex(service.Failed, "cannot create the FIFO"):
             service.Bell("/nowhere/job-ended")
 
 
@@ -427,11 +427,11 @@ class Stopping(unittest.TestCase):
 
     def test_one_without_an_end_is_ended(self):
         with mock.patch.object(stops, "STOP_SECONDS", 0.0):
-            self.assertIn("took longer", stops.Stop(["sleep", "600"]).outcome())
+            self.assertIn("not finished after", stops.Stop(["sleep", "600"]).outcome())
         stop = stops.Stop(["sleep", "600"])
         self.assertIsNone(stop.outcome())
         stop._deadline = 0
-        self.assertIn("took longer", stop.outcome())
+        self.assertIn("not finished after", stop.outcome())
 
 
 if __name__ == "__main__":

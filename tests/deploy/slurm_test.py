@@ -215,7 +215,7 @@ class SlurmTest(unittest.TestCase):
             gids = [int(core["rank_evidence"][0]["worker_gid"]) for core in worker["cores"]]
             self.assertEqual(gids, list(range(first, first + 4)))
             self.assertIn("SLURM_PROCID", worker["cores"][0]["rank_evidence"][0]["detail"])
-        self.assertIn(f"capture slurm-{job} (1s@start) of this job begins", self.finish(job))
+        self.assertIn(f"capture slurm-{job} (1s@start) of this job starts", self.finish(job))
         self.assertNotIn("neurontrace:", self.finish(other))
         capture = self.check_capture(job, 4, {node: list(range(4 * i, 4 * i + 4)) for i, node in enumerate(NODES)})
         self.assertEqual(self.captures_of(other), [])
@@ -233,7 +233,7 @@ class SlurmTest(unittest.TestCase):
         self.wait_for_capture(job, *ENDED)
         (self.dir / f"done-{job}").touch()
         self.assertEqual(self.slurm.finish(job), "COMPLETED", self.slurm.output_of(job))
-        self.assertIn(f"capture slurm-{job} (1s@start) of this job begins", self.slurm.output_of(job))
+        self.assertIn(f"capture slurm-{job} (1s@start) of this job starts", self.slurm.output_of(job))
         self.check_capture(job, 2, {"n1": [0, 1], "n2": [2, 3]})
 
     def test_several_tasks_a_node_with_a_request_in_the_environment(self):
@@ -247,7 +247,7 @@ class SlurmTest(unittest.TestCase):
         output = self.finish(job)
         self.wait_for_capture(job, *ENDED)
         self.check_capture(job, 8, {"n1": list(range(8)), "n2": list(range(8, 16))})
-        self.assertIn(f"capture slurm-{job} (whole) of this job begins", output)
+        self.assertIn(f"capture slurm-{job} (whole) of this job starts", output)
         self.assertEqual(output.count("neurontrace:"), 1, "once a job, not once a task")
         self.assertIn(f"preloaded: {self.tap}:{runtime}\n", output)
 
@@ -327,7 +327,7 @@ class SlurmTest(unittest.TestCase):
         for words, options, environment in (("soon", ["--comment", "neurontrace=soon"], {}),
                                             ("30x@start", [], {"NEURONTRACE_CAPTURE": "30x@start"})):
             output = self.run_short_job(*options, environment=environment)
-            self.assertIn(f"neurontrace: no capture of this job: '{words}' is not understood", output)
+            self.assertIn(f"neurontrace: no capture of this job: cannot parse '{words}'", output)
         self.assertEqual(self.fleet.cli_json("captures", "list", "--tag", "slurm_job=" + self.last_job)["captures"], [])
 
     def run_short_job(self, *options, **arguments):

@@ -23,7 +23,7 @@ class BudgetTest(FleetCase):
         capture_id = self.start_capture("--all-events", "--budget-rate", "20KB/s")
 
         def notes_of(capture):
-            return [note for note in capture["certificate"].get("notes", []) if "as the budget of" in note]
+            return [note for note in capture["certificate"].get("notes", []) if "because the budget of" in note]
 
         def seen(capture):
             path = self.fleet.export_events(capture_id)
@@ -43,7 +43,7 @@ class BudgetTest(FleetCase):
         self.assertIn("1 worker omitted some to stay within the budget", certificate["verdict"])
         note, = notes_of(capture)
         self.assertRegex(note, rf"^{INSTANCE} pid {worker.pid} \(ranks 0-1\) recorded from \S+ \S+Z to \S+ \S+Z without "
-                               r"\S.*, as the budget of 20000 bytes/s was spent$")  # the poorest that there was
+                               r"\S.* because the budget of 20000 bytes/s is used up$")  # the poorest that there was
 
         # The events: each core is told about each change, and what is left out does not come behind it.
         rows = [row["event"] for row in read_events(self.fleet.export_events(capture_id))]

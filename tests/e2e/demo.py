@@ -193,7 +193,7 @@ def run(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", required=True, help="build directory with bin/ and lib/")
-    parser.add_argument("--out", default="out/demo", help="where the files go (default %(default)s)")
+    parser.add_argument("--out", default="out/demo", help="output directory (default %(default)s)")
     parser.add_argument("--duration", type=float, default=5, help="seconds to capture (default 5)")
     try:
         return run(parser.parse_args())

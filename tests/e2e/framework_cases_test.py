@@ -92,7 +92,7 @@ class Watched(FrameworkCases):
     def test_names_of_other_programs(self, result):
         self.check_whole(result, len(cases.NAMES))
         self.assertEqual(result.names(), names_of_operations(len(cases.NAMES), "file_"))
-        self.assertIn("1 of other names than *.json, *.json.gz and *.pb, such as checkpoint.pt", result.said)
+        self.assertIn("1 with names other than *.json, *.json.gz and *.pb, such as checkpoint.pt", result.said)
 
 
 class RelativeTimes(FrameworkCases):
@@ -101,7 +101,7 @@ class RelativeTimes(FrameworkCases):
     @file_case(cases.relative_steps)
     def test_an_origin_that_nobody_knows(self, result):
         self.assertEqual((result.stored, result.lost, result.exit_code), (3, 0, 3), result.output)
-        self.assertIn("from an unknown moment", result.said)
+        self.assertIn("from an unknown origin", result.said)
         self.assertIn('"own_time": true', result.said)
         self.assertEqual(sorted(result.spans()), [(f"train_step {step}", 1_000_000 + 500_000 * step, 400_000)
                                                   for step in range(3)])

@@ -199,7 +199,7 @@ class Values(MeaningCases):
                          ("queue", "second", {"AIC": 9}), ("texts", None, {"v": 25.7}), ("whole", None, {"v": 1}),
                          ("state", None, {"v": "idle", "n": 2}), ("none", None, {}), ("signed", None, {"v": -50})):
             self.assertIn(expected, stored)
-        self.assertIn("1 counter value is no number", result.shown)
+        self.assertIn("1 counter value is not a number", result.shown)
         self.check_exports(result)
 
     def check_rank(self, result, rank, said=None):

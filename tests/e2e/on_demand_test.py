@@ -96,7 +96,7 @@ class OnDemandTest(FleetCase):
         self.wait_for_events(stream, 1)
         snapshot = self.capture("--last", "1s", code=1)
         self.assertEqual(self.obstacles(snapshot), {worker.pid: "NOT_ARMED"})
-        self.assertIn("not held by this flight recorder", snapshot["workers"][0]["detail"])
+        self.assertIn("does not hold the rings", snapshot["workers"][0]["detail"])
         self.check_table(snapshot, {worker.pid: "not armed"})
         self.stop_capture(stream)
         wait_until(lambda: self.fleet.cli("capture", "--last", "1s", check=False).returncode in (0, 3),

@@ -83,7 +83,7 @@ class Ranks(FleetCase):
                     for rank, size in (("0", "2"), ("1", "4"))])
         self.expect([[0], [1]])
         first, second = (worker.pid for worker in self.fleet.workers)
-        sentence = (f"the workers of job world name different world sizes: 2 (1 core: i-0001 pid {first} nc 0 (RANK=0 of "
+        sentence = (f"the workers of job world report different world sizes: 2 (1 core: i-0001 pid {first} nc 0 (RANK=0 of "
                     f"2)), 4 (1 core: i-0001 pid {second} nc 0 (RANK=1 of 4))")
         self.assertIn(f"conflict: {sentence}", self.fleet.cli("workers", codes=(3,)).stdout)
         done = self.fleet.cli("capture", "--duration", "300ms", "--job", "world", codes=(3,))

@@ -140,7 +140,7 @@ class RecordTest(unittest.TestCase):
         done = self.run_record(self.sim, "--duration", "1", *WORK, options=("--event-type", "nc_exec_runing"))
         self.assertEqual(done.returncode, 0, "the exit code is the command's")
         self.assertIn("its workers recorded nothing", done.stderr)
-        self.assertIn("unknown event type 'nc_exec_runing', is 'nc_exec_running' meant?", done.stderr)
+        self.assertIn("unknown event type 'nc_exec_runing' (did you mean 'nc_exec_running'?)", done.stderr)
         self.assertFalse(self.trace.exists())
 
     def test_words_and_environment_come_through(self):

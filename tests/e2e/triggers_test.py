@@ -128,7 +128,11 @@ class Triggers(FleetCase):
             notes = [n for n in certificate.get("notes", []) if words in n]
             return certificate if len(notes) == len(workers) else None
         certificate = wait_until(all_say_it, "the certificate to say what it has not")
-        self.assertIn("but for the time that other captures had 2 workers", certificate["verdict"])
+        self.assertIn("except while other captures used 2 workers", certificate["verdict"])
+        suspended = [w for w in certificate["workers"] if w["suspensions"]]
+        self.assertEqual(len(suspended), len(workers))
+        for suspension in (s for w in suspended for s in w["suspensions"]):
+            self.assertLess(int(suspension["begin_ns"]), int(suspension["end_ns"]))
         for note in certificate["notes"]:
             if words in note:
                 self.assertRegex(note, r"pid \d+.* did not record from 20\S+ \S+Z to 20\S+ \S+Z \(\d+\.\d s\): ")

@@ -96,7 +96,7 @@ TEST_F(ClockTest, ShowsBoundAndCorrectionOfEachInstance) {
   EXPECT_THAT(report.attributes, Contains(Pair("io.neurontrace.clock.bound_max_ns", "25000")));
   EXPECT_THAT(report.attributes, Contains(Pair("io.neurontrace.clock.instances", "2 of 2")));
   EXPECT_THAT(report.attributes, Contains(Pair("io.neurontrace.clock.words",
-                                               HasSubstr("within 25.0 us at the worst (i-b)"))));
+                                               HasSubstr("within 25.0 us at worst (i-b)"))));
 }
 
 TEST_F(ClockTest, ArgumentsOnRequestStandOnEverySlice) {
@@ -256,7 +256,8 @@ TEST_F(ClockTest, JsonSaysTheBoundOfEachEventAndDescribesTheClocks) {
   ExportRequest request = Aligned();
   std::string json = Export("json", request);
   EXPECT_THAT(json, HasSubstr(R"("trace_event_source":"neuron_rt","eps_ns":4000})"));
-  EXPECT_THAT(json, HasSubstr(R"("clocks":{"timestamps":"reference","words":"times are those)"));
+  EXPECT_THAT(json,
+              HasSubstr(R"("clocks":{"timestamps":"reference","words":"times are on the)"));
   EXPECT_THAT(json, HasSubstr(R"("version":2,"final":true,"algorithm_version":3,)"
                               R"("bound_max_ns":25000,"instances":[)"
                               R"({"instance_id":"i-a","boot_id":"boot","bound_ns":4000,)"));

@@ -60,8 +60,8 @@ TEST_F(CrossingSpans, WhoseStopNeverComesDoNotWaitForTheEndAndAreCounted) {
     if (format != std::string("xspace")) ExpectAmongTheTicks(text);
     EXPECT_THAT(summary_.warnings,
                 ElementsAre(HasSubstr("cannot be read"),
-                            "1 spans are shown without the attributes of their stops, which did "
-                            "not come"));
+                            "1 spans are shown without the attributes of their stops, which are "
+                            "missing"));
   }
 }
 

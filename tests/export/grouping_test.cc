@@ -62,13 +62,13 @@ TEST(GroupingTest, OtherFieldsAreRefusedWithTheAllowedOnes) {
   const auto primary = Grouping::Parse({"worker_gid"}, {});
   EXPECT_TRUE(absl::IsInvalidArgument(primary.status()));
   EXPECT_THAT(std::string(primary.status().message()),
-              HasSubstr("primary group: 'worker_gid' is not one of instance_id, process_id, "
-                        "lnc_idx, thread_id"));
+              HasSubstr("primary group: unknown key 'worker_gid'; the keys are instance_id, "
+                        "process_id, lnc_idx, thread_id"));
   const auto secondary = Grouping::Parse({}, {"core"});
   EXPECT_TRUE(absl::IsInvalidArgument(secondary.status()));
   EXPECT_THAT(std::string(secondary.status().message()),
-              HasSubstr("secondary group: 'core' is not one of instance_id, process_id, "
-                        "worker_gid, lnc_idx, thread_id"));
+              HasSubstr("secondary group: unknown key 'core'; the keys are instance_id, "
+                        "process_id, worker_gid, lnc_idx, thread_id"));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ TEST_F(GzipTest, APackedExportIsThePlainOneUnderANameOfItsOwn) {
 
 TEST_F(GzipTest, RefusesPacketsWhereAFormatHasNone) {
   EXPECT_EQ(ExportError("json", {.compression = ExportCompression::kPackets}),
-            "compression in packets is for a pftrace; system_profile.json has gzip");
+            "only pftrace supports the compression of packets; use gzip for system_profile.json");
 }
 
 TEST_F(GzipTest, KeepsEveryByteOfFilesOfAnySize) {

@@ -13,7 +13,10 @@
 namespace neurontrace {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 // Turns what an exporter receives into the losses that it has to show.
@@ -83,6 +86,46 @@ TEST_F(LossesTest, OfAWindowAreThoseOfItsTimeAndOfNone) {
   // Nothing was recorded there, or later.
   request_.filter.window_end_ns = kBase - 1'000;
   EXPECT_THAT(export_it(), ElementsAre("17 of 1 at -1001001"));
+}
+
+// Suspensions are shown at their times, under a name of their own, and are in no sum.
+TEST_F(LossesTest, SuspensionsAreShownAmongThem) {
+  const CaptureId other = *CaptureId::Parse("01ARZ3NDEKTSV4RRFFQ69G5FAV");
+  source_.stream(0).suspensions = {{other, kWindow + 600, kWindow + 650},
+                                   {{}, kWindow + 5'000, kWindow + 6'000}};
+  const std::string detail = "capture " + other.ToString() + " had the worker";
+  size_t shown = 0;
+  const auto report = pftrace_check::Check(Export("perfetto", request_));
+  for (const auto& track : report.tracks) {
+    for (const auto& instant : track.instants) {
+      if (instant.name != "not recorded") continue;
+      ++shown;
+      EXPECT_EQ(instant.start_ns, kWindow + 600);
+      EXPECT_THAT(instant.arguments, Contains(Pair("events", "0")));
+      EXPECT_THAT(instant.arguments, Contains(Pair("gap_ns", "50")));
+      EXPECT_THAT(instant.arguments, Contains(Pair("detail", detail)));
+    }
+  }
+  EXPECT_EQ(shown, 1u);
+  EXPECT_THAT(Export("chrome-json", request_),
+              ::testing::AllOf(HasSubstr("\"not recorded\""), HasSubstr("\"gap_ns\":50"),
+                               HasSubstr(detail), ::testing::Not(HasSubstr("\"gap_ns\":1000"))));
+  const XSpace space = ReadSpace(Export("xspace", request_));
+  shown = 0;
+  for (const XPlane& plane : space.planes) {
+    const auto losses = plane.lines.find("losses");
+    if (losses == plane.lines.end()) continue;
+    for (const XEvent& event : losses->second) {
+      if (event.name != "not recorded") continue;
+      ++shown;
+      EXPECT_EQ(event.stats.at("detail"), detail);
+    }
+  }
+  EXPECT_EQ(shown, 1u);
+  request_.filter = {};
+  EXPECT_THAT(Export("summary-json", request_),
+              ::testing::AllOf(HasSubstr("\"reason\":\"refused\",\"events\":0"),
+                               HasSubstr("another capture had the worker")));
 }
 
 TEST_F(LossesTest, OfAPerfettoTraceAreThese) {

@@ -80,11 +80,12 @@ TEST_F(OwnTimeTest, PerfettoShowsItAtTheCapturesBeginAndSaysWhatItIs) {
   EXPECT_EQ(rows, 2u);
   EXPECT_THAT(report.attributes,
               Contains(Pair("io.neurontrace.warning.0",
-                            HasSubstr("2 framework files have times that count from a moment that "
-                                      "is not known (i-a host.trace.json, i-b host.trace.json)"))));
+                            HasSubstr("2 framework files have times that count from an unknown "
+                                      "moment (i-a host.trace.json, i-b host.trace.json)"))));
   EXPECT_THAT(report.attributes,
               Contains(Pair("io.neurontrace.clock.words",
-                            HasSubstr("the times of 2 framework files count from a moment"))));
+                            HasSubstr("the times of 2 framework files start at an unknown "
+                                      "moment"))));
 }
 
 TEST_F(OwnTimeTest, RecordedTimesAreThoseOfTheFile) {
@@ -144,7 +145,7 @@ TEST_F(OwnTimeTest, NoWindowShowsIt) {
   const std::string json = Export("json", request);
   EXPECT_THAT(json, Not(HasSubstr("train_step")));
   EXPECT_THAT(json, HasSubstr("\"name\":\"span\""));
-  EXPECT_THAT(summary_.warnings, Contains(HasSubstr("no time window shows their events")));
+  EXPECT_THAT(summary_.warnings, Contains(HasSubstr("a time window excludes their events")));
 }
 
 TEST_F(OwnTimeTest, ItMakesNoSummaryLongerAndNothingBeginEarlier) {

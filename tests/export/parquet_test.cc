@@ -444,7 +444,7 @@ TEST_F(ParquetTest, SplitsATableAtItsSizeAndLosesNothing) {
 
 TEST_F(ParquetTest, RefusesWhatTablesHaveNot) {
   EXPECT_THAT(ExportError("parquet", {.compression = ExportCompression::kGzip}),
-              HasSubstr("compressed as they are"));
+              HasSubstr("already compressed"));
   EXPECT_THAT(ExportError("parquet", {.primary_group = {"instance_id"}}), HasSubstr("SQL"));
 }
 

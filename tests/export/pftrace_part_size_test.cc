@@ -226,7 +226,7 @@ TEST_F(PftracePartSize, PartsWithoutRoomForEventsAreRefused) {
   EXPECT_THAT(
       ExportError("perfetto",
                   {.max_file_bytes = kMiB, .certificate = &about, .certificate_json = certificate}),
-      HasSubstr("have no room for events"));
+      HasSubstr("are too small"));
 }
 
 }  // namespace

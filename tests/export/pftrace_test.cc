@@ -179,7 +179,7 @@ TEST_F(PftraceTest, GroupsAsAsked) {
   EXPECT_THAT(RowNames(report), ElementsAre("i-a/pid1-gid5-neuron_rt", "i-a/pid2-gid6-neuron_rt"));
   request.primary_group = {"worker_gid"};
   EXPECT_THAT(ExportError("perfetto", request),
-              HasSubstr("primary group: 'worker_gid' is not one of instance_id"));
+              HasSubstr("primary group: unknown key 'worker_gid'; the keys are instance_id"));
 }
 
 TEST_F(PftraceTest, StreamsThatTheGroupingDoesNotTellApartShareARow) {

@@ -77,7 +77,7 @@ class ParquetSeer {
     seen.category = TextIn(row, "nt_category");
     seen.instance_id = TextIn(row, "instance_id");
     seen.nc_idx = TextIn(row, "nc_idx");
-    // docs/formats/parquet.md: "Null where a framework's is no number"; then the name says it. And
+    // docs/formats/parquet.md: "Null if a framework's id is not a number"; then the name has it. And
     // "a number that does not fit its column is null there and in `extra_attributes_json` in full".
     seen.process_id = TextIn(row, row.contains("process_id") ? "process_id" : "nt_process_name");
     seen.thread_id = row.contains("thread_id") ? TextIn(row, "thread_id")

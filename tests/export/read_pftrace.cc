@@ -52,8 +52,8 @@ SeenEvent SeenSlice(const pftrace_check::Slice& slice, bool is_instant) {
   return seen;
 }
 
-// "3 spans are shown without the attributes of their stops, if they have any: …": an
-// instant on the track of the warnings.
+// "3 spans are shown without the attributes of their stops, because …": an instant on
+// the track of the warnings.
 uint64_t StopsNotShown(std::string_view warning) {
   constexpr std::string_view kWords = " spans are shown without the attributes of their stops";
   return warning.find(kWords) == std::string_view::npos ? 0 : NumberOf(warning);

@@ -69,8 +69,8 @@ TEST(WaitingSpansTest, ThoseBeyondTheirNumberOrTheirBytesAreCounted) {
   EXPECT_TRUE(add(7, 1 << 20)) << "what is taken out makes room";
   EXPECT_EQ(waiting.size(), 3u);
   EXPECT_THAT(Warnings(waiting),
-              ElementsAre("3 spans are shown without the attributes of their stops: more than 3, "
-                          "or 2 MiB of them, waited for theirs at once"));
+              ElementsAre("3 spans are shown without the attributes of their stops, because more "
+                          "than 3 spans or 2 MiB waited for theirs at once"));
 }
 
 TEST(WaitingSpansTest, ThoseWhoseStopDoesNotComeAreGivenOutByTheirEnds) {

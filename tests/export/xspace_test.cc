@@ -178,9 +178,9 @@ TEST_F(XSpaceTest, WhatAFileCannotHoldIsCountedAndNamed) {
 }
 
 TEST_F(XSpaceTest, RefusesWhatItDoesNotHave) {
-  EXPECT_THAT(ExportError("xspace", {.primary_group = {"lnc_idx"}}), HasSubstr("primary group"));
+  EXPECT_THAT(ExportError("xspace", {.primary_group = {"lnc_idx"}}), HasSubstr("primary-group"));
   EXPECT_THAT(ExportError("xspace", {.compression = ExportCompression::kGzip}),
-              HasSubstr("not compressed"));
+              HasSubstr("cannot be compressed"));
 }
 
 TEST(XSpaceNamesTest, AreFitForFiles) {

@@ -13,34 +13,37 @@ namespace {
 constexpr double kExecutionsPerSecondMax = 10'000;
 
 void AddWorkload(CLI::App& app, SimOptions& options) {
-  app.add_option("--seed", options.seed, "Of everything random; the same for all workers of a job");
+  app.add_option("--seed", options.seed,
+                 "Seed of all random choices; the same for all workers of a job");
   app.add_option("--rank-start", options.rank_start, "Global rank of this worker's core 0");
   app.add_option("--world-size", options.world_size,
-                 "Ranks of the job; by default this worker's end");
+                 "Number of ranks of the job (default: --rank-start plus --cores)");
   app.add_option("--cores", options.cores, "Logical cores of this worker")
       ->check(CLI::Range(1u, 128u));
-  app.add_option("--lnc", options.lnc, "Physical cores in a logical one")
+  app.add_option("--lnc", options.lnc, "Physical cores per logical core")
       ->check(CLI::Range(1u, 2u));
-  app.add_option("--mix", options.mix_name, "eager: 482 spans an execution; graph: 110; bare: 19")
+  app.add_option("--mix", options.mix_name, "eager: 482 spans per execution; graph: 110; bare: 19")
       ->check(CLI::IsMember({"eager", "graph", "bare"}));
   app.add_option("--collectives", options.collectives,
-                 "Collectives an execution, instead of the mix's")
+                 "Collectives per execution, instead of the mix's")
       ->check(CLI::Range(0, 1000));
-  app.add_option("--executions-per-second", options.executions_per_second, "Per core")
+  app.add_option("--executions-per-second", options.executions_per_second,
+                 "Executions per second and core")
       ->check(CLI::Range(0.01, kExecutionsPerSecondMax));
   app.add_option("--events-per-second", options.events_per_second,
-                 "Ring events per core, instead of --executions-per-second, for load tests")
+                 "Events per second and core, instead of --executions-per-second, for load tests")
       ->check(CLI::Range(1.0, 1e7));
   app.add_option("--duration", options.duration_s, "Seconds of work; 0: until SIGTERM");
   app.add_option("--executions", options.executions, "Executions per core; 0: until SIGTERM");
   app.add_option("--straggler-rank", options.straggler_rank, "This rank enters every barrier late");
-  app.add_option("--straggler-extra-us", options.straggler_extra_us, "How late, in microseconds")
+  app.add_option("--straggler-extra-us", options.straggler_extra_us,
+                 "Delay of --straggler-rank in microseconds")
       ->check(CLI::Range(0, 10'000'000));
   app.add_option("--stall-rank", options.stall_rank,
-                 "This rank stops for good in the middle of an execution");
-  app.add_option("--stall-file", options.stall_file, "Once this file is there");
+                 "This rank stops forever in the middle of an execution");
+  app.add_option("--stall-file", options.stall_file, "Start the stall when this file exists");
   app.add_flag("--hardware-after-sync", options.hardware_after_sync,
-               "Hardware events enter the ring behind their sync point, not in order of time");
+               "Put hardware events into the ring after their sync point instead of in time order");
 }
 
 void AddClock(CLI::App& app, SimOptions& options, HostClock::Step& step) {
@@ -48,7 +51,9 @@ void AddClock(CLI::App& app, SimOptions& options, HostClock::Step& step) {
          "--host-clock",
          [&options](const std::string& text) {
            const std::optional<HostClock> clock = HostClock::Parse(text);
-           if (!clock) throw CLI::ValidationError("--host-clock", "is not as host_clock.h says");
+           if (!clock) {
+             throw CLI::ValidationError("--host-clock", "does not have the format in host_clock.h");
+           }
            options.host_clock = *clock;
          },
          "The clocks of this instance, in the format of host_clock.h")
@@ -57,10 +62,11 @@ void AddClock(CLI::App& app, SimOptions& options, HostClock::Step& step) {
                  "Epoch nanoseconds at which the job's schedule begins; the same for all workers");
   app.add_option("--clock-offset-ns", options.host_clock.offset_ns,
                  "Error of this instance's wall clock at --start-at");
-  app.add_option("--clock-drift-ppm", options.host_clock.drift_ppm, "Its growth from there on")
+  app.add_option("--clock-drift-ppm", options.host_clock.drift_ppm, "Growth of that error")
       ->check(CLI::Range(-1000.0, 1000.0));
-  app.add_option("--clock-step-ns", step.by_ns, "Somebody sets it by so much");
-  app.add_option("--clock-step-at", step.at_ns, "Epoch nanoseconds of that");
+  app.add_option("--clock-step-ns", step.by_ns, "Step of the wall clock");
+  app.add_option("--clock-step-at", step.at_ns,
+                 "Epoch nanoseconds at which --clock-step-ns happens");
   app.add_option("--ground-truth", options.ground_truth,
                  "File for one line per event that entered a ring");
 }
@@ -86,7 +92,7 @@ void AddLifeCycle(CLI::App& app, SimOptions& options) {
                  "nrt_load_collectives")
       ->transform(CLI::CheckedTransformer(kCalls));
   app.add_option("--communicator-after", options.communicator_after,
-                 "Executions of a core before its late communicator");
+                 "Executions of a core before its late communicator is built");
   app.add_flag("--no-init", options.no_init, "Never call nrt_init, and do no work");
   app.add_flag("--no-close", options.no_close, "Exit without nrt_close");
   app.add_option("--close-delay", options.close_delay_s,
@@ -96,10 +102,11 @@ void AddLifeCycle(CLI::App& app, SimOptions& options) {
                  "A profiler of the worker's own: none, sys-trace or inspect")
       ->transform(CLI::CheckedTransformer(kProfilers));
   app.add_option("--profiler-max-events", options.profiler.max_events_per_nc,
-                 "Capacity of each core's ring; the runtime makes it 1024 at the least");
+                 "Capacity of each core's ring, which the runtime makes at least 1024");
   app.add_option("--profiler-documents", options.profiler.documents,
-                 "File for the documents that --profiler sys-trace fetched, one a line");
-  app.add_option("--profiler-output-dir", options.profiler.output_dir, "Of --profiler inspect");
+                 "File for the documents that --profiler sys-trace fetches, one per line");
+  app.add_option("--profiler-output-dir", options.profiler.output_dir,
+                 "Output directory of --profiler inspect");
 }
 
 }  // namespace
@@ -115,8 +122,10 @@ SimOptions SimOptions::FromCommandLine(int argc, char** argv) {
   AddWorkload(app, options);
   AddClock(app, options, step);
   AddLifeCycle(app, options);
-  app.add_option("--profiler-delay", profiler_delay_s, "Seconds of work before it starts");
-  app.add_option("--profiler-duration", profiler_duration_s, "Seconds; 0: to the end");
+  app.add_option("--profiler-delay", profiler_delay_s,
+                 "Seconds of work before the profiler starts");
+  app.add_option("--profiler-duration", profiler_duration_s,
+                 "Seconds that the profiler runs; 0: until the end");
   try {
     app.parse(argc, argv);
     options.mix = *WorkloadMix::Named(options.mix_name);
@@ -126,7 +135,7 @@ SimOptions SimOptions::FromCommandLine(int argc, char** argv) {
     const uint32_t end = options.rank_start + options.cores;
     if (options.world_size == 0) options.world_size = end;
     if (options.world_size < end) {
-      throw CLI::ValidationError("--world-size", "is less than --rank-start plus --cores");
+      throw CLI::ValidationError("--world-size", "must be at least --rank-start plus --cores");
     }
   } catch (const CLI::ParseError& error) {
     std::exit(app.exit(error));

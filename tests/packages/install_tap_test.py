@@ -110,7 +110,7 @@ class InstallTapTest(unittest.TestCase):
         self.assertIn("--from FILE", self.install(self.top / "nothing.so", 1).stderr)
         self.target.parent.mkdir()
         self.target.write_text("a file")
-        self.assertIn("cannot make", self.install(TAP, 1).stderr)
+        self.assertIn("cannot create", self.install(TAP, 1).stderr)
         for arguments in ([], ["--from"], ["--unknown"], ["a", "b"]):
             done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stdout), (2, ""))

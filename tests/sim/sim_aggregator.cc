@@ -70,19 +70,15 @@ SimAggregator::SimAggregator(SimWorld& world, SimLedger& ledger, std::unique_ptr
       reports_(std::make_unique<AgentReports>(*coordinator_, store_->chunks(), connections_,
                                               store_->aggregator_id())),
       budget_(options.budget_bytes),
-      committer_(store_->chunks(), budget_, metrics_, world.clock,
-                 [this](const absl::Status& status) { OnStoreHealth(status); }),
-      submit_([this](ReceivedChunk chunk, ChunkCommitter::Done done) {
-        Gather(std::move(chunk), std::move(done));
-      }) {
-  if (options_.wrap_submit) submit_ = options_.wrap_submit(std::move(submit_), budget_);
+      committer_(store_->chunks(), budget_, metrics_, world.clock, *this) {
+  if (options_.wrap_writer) wrapped_writer_ = options_.wrap_writer(*this, budget_);
 }
 
 SimAggregator::~SimAggregator() { runner_.Kill(); }
 
 absl::Status SimAggregator::PutCapture(const CaptureRecord& record, bool durable) {
   absl::Status status = store_->captures().Put(record, durable);
-  OnStoreHealth(status);
+  OnWriteHealth(status);
   if (status.ok() && HasEnded(record.state)) store_->chunks().Forget(record.id);
   return status;
 }
@@ -117,7 +113,7 @@ absl::Status SimAggregator::Restore() {
   return absl::OkStatus();
 }
 
-void SimAggregator::OnStoreHealth(const absl::Status& status) {
+void SimAggregator::OnWriteHealth(const absl::Status& status) {
   if (status.ok() || absl::IsResourceExhausted(status)) {
     store_failing_since_ns_ = 0;
   } else if (store_failing_since_ns_ == 0) {
@@ -137,7 +133,7 @@ void SimAggregator::Tick() {
 
 // --- The writer ----------------------------------------------------------------------------------
 
-void SimAggregator::Gather(ReceivedChunk chunk, ChunkCommitter::Done done) {
+void SimAggregator::Submit(ReceivedChunk chunk, Done done) {
   gathering_.dones.push_back([this, header = chunk.header, columns = chunk.columns,
                               done = std::move(done)](const absl::StatusOr<PutResult>& result) {
     world_.trace.Note("chunk {} of {} with {} rows: {}", header.sequence, ToString(header.stream),
@@ -167,9 +163,9 @@ void SimAggregator::AcceptUpload(std::shared_ptr<UploadSimCall> call, const std:
   using Names = std::map<uint32_t, std::pair<CaptureId, StreamIdentity>>;
   const auto names = std::make_shared<Names>();
   const auto incoming = std::make_shared<v1::ChunkEnvelope*>(nullptr);
+  ChunkReceiver& writer = wrapped_writer_ == nullptr ? *this : *wrapped_writer_;
   auto exchange = std::make_shared<UploadExchange>(
-      UploadDeps{.door = door_, .submit = submit_, .budget = budget_, .metrics = metrics_},
-      agent_id,
+      UploadDeps{.door = door_, .writer = writer, .budget = budget_, .metrics = metrics_}, agent_id,
       UploadExchange::Transport{
           .read =
               [call, incoming](v1::ChunkEnvelope* envelope) {

@@ -11,6 +11,8 @@
 #include "aggregator/ingest/agent_connections.h"
 #include "aggregator/ingest/agent_reports.h"
 #include "aggregator/ingest/chunk_committer.h"
+#include "aggregator/ingest/chunk_writer.h"
+#include "aggregator/ingest/commit_observer.h"
 #include "aggregator/ingest/control_exchange.h"
 #include "aggregator/ingest/upload_exchange.h"
 #include "aggregator/session/coordinator.h"
@@ -26,16 +28,18 @@ namespace neurontrace {
 // One life of the aggregator's process: what Aggregator builds, on the world's time, with the
 // network and the writer's thread played. Destroying it is kill -9: nothing is said and nothing
 // written any more.
-class SimAggregator final : public SimServer, private SessionStorage {
+class SimAggregator final : public SimServer,
+                            private SessionStorage,
+                            private CommitObserver,
+                            private ChunkReceiver {
  public:
-  using Submit = std::function<void(ReceivedChunk, ChunkCommitter::Done)>;
-
   static constexpr char kStorePath[] = "/store";
   struct Options {
     size_t budget_bytes = limits::kIngestBytesInFlightMax;
     uint64_t commit_ns = 2'000'000;  // from a chunk's arrival at the writer to its group's commit
-    // Stands between validation and the writer; for simulations that are to fail.
-    std::function<Submit(Submit, IngestBudget&)> wrap_submit;
+    // Returns a writer that takes the chunks in place of the given one, and may pass them to it;
+    // for simulations that are to fail.
+    std::function<std::unique_ptr<ChunkReceiver>(ChunkReceiver&, IngestBudget&)> wrap_writer;
   };
 
   // A disk's files after a first start that has written nothing but its store: most of the time of
@@ -63,12 +67,12 @@ class SimAggregator final : public SimServer, private SessionStorage {
   SimAggregator(SimWorld& world, SimLedger& ledger, std::unique_ptr<Store> store,
                 const Options& options);
   absl::Status Restore();
-  void OnStoreHealth(const absl::Status& status);
+  void OnWriteHealth(const absl::Status& status) override;
   absl::Status PutCapture(const CaptureRecord& record, bool durable) override;
   void RememberAgent(const KnownAgent& agent) override;
   void RememberWorker(const std::string& agent_id, const WorkerInfo& worker) override;
   void Tick();
-  void Gather(ReceivedChunk chunk, ChunkCommitter::Done done);
+  void Submit(ReceivedChunk chunk, Done done) override;
   void Commit();
 
   SimWorld& world_;
@@ -86,7 +90,7 @@ class SimAggregator final : public SimServer, private SessionStorage {
   IngestBudget budget_;
   ChunkAdmission door_;
   ChunkCommitter committer_;
-  Submit submit_;
+  std::unique_ptr<ChunkReceiver> wrapped_writer_;  // null: chunks come straight to this
   ChunkCommitter::Group gathering_;
   bool commit_due_ = false;
   uint64_t store_failing_since_ns_ = 0;

@@ -46,14 +46,24 @@ TEST_F(SimFleetTest, RepeatsItselfFromASeed) {
             SimFleet(MakeProfile(2), {}, false).Run().trace_hash);
 }
 
+// Answers a chunk before it is written.
+class HastyWriter final : public ChunkReceiver {
+ public:
+  explicit HastyWriter(ChunkReceiver& writer) : writer_(writer) {}
+  void Submit(ReceivedChunk chunk, Done done) override {
+    done(PutResult{.outcome = PutOutcome::kStored, .next_sequence = chunk.header.sequence + 1});
+    writer_.Submit(std::move(chunk), [](const auto&) {});
+  }
+
+ private:
+  ChunkReceiver& writer_;
+};
+
 TEST_F(SimFleetTest, CatchesAnAggregatorThatAcknowledgesBeforeTheWrite) {
   const auto violations = FirstViolations([](SimProfile& profile) {
     profile.aggregator_crash = 5'000;
-    profile.aggregator.wrap_submit = [](SimAggregator::Submit submit, IngestBudget&) {
-      return [submit = std::move(submit)](ReceivedChunk chunk, ChunkCommitter::Done done) {
-        done(PutResult{.outcome = PutOutcome::kStored, .next_sequence = chunk.header.sequence + 1});
-        submit(std::move(chunk), [](const auto&) {});
-      };
+    profile.aggregator.wrap_writer = [](ChunkReceiver& writer, IngestBudget&) {
+      return std::make_unique<HastyWriter>(writer);
     };
   });
   EXPECT_THAT(violations, Contains(HasSubstr("is acknowledged up to")));
@@ -114,28 +124,48 @@ TEST_F(SimFleetTest, CatchesAWriterThatCountsALossTwice) {
                                          HasSubstr("losses before the agent are not exact"))));
 }
 
-// Every chunk a second time, under the next number.
+// Stores every chunk a second time, under the next number.
+class DoubleWriter final : public ChunkReceiver {
+ public:
+  DoubleWriter(ChunkReceiver& writer, IngestBudget& budget) : writer_(writer), budget_(budget) {}
+  void Submit(ReceivedChunk chunk, Done done) override {
+    ReceivedChunk again = chunk;
+    ++again.header.sequence;
+    budget_.Take(again.header.stream.agent_id, again.bytes());
+    writer_.Submit(std::move(chunk), std::move(done));
+    writer_.Submit(std::move(again), [](const auto&) {});
+  }
+
+ private:
+  ChunkReceiver& writer_;
+  IngestBudget& budget_;
+};
+
 TEST_F(SimFleetTest, CatchesAnAggregatorThatStoresTwice) {
   const auto violations = FirstViolations([](SimProfile& profile) {
-    profile.aggregator.wrap_submit = [](SimAggregator::Submit submit, IngestBudget& budget) {
-      return [submit = std::move(submit), &budget](ReceivedChunk chunk, ChunkCommitter::Done done) {
-        ReceivedChunk again = chunk;
-        ++again.header.sequence;
-        budget.Take(again.header.stream.agent_id, again.bytes());
-        submit(std::move(chunk), std::move(done));
-        submit(std::move(again), [](const auto&) {});
-      };
+    profile.aggregator.wrap_writer = [](ChunkReceiver& writer, IngestBudget& budget) {
+      return std::make_unique<DoubleWriter>(writer, budget);
     };
   });
   EXPECT_THAT(violations, Contains(HasSubstr("which is stored already")));
 }
 
+// Stores every chunk and answers none.
+class SilentWriter final : public ChunkReceiver {
+ public:
+  explicit SilentWriter(ChunkReceiver& writer) : writer_(writer) {}
+  void Submit(ReceivedChunk chunk, Done) override {
+    writer_.Submit(std::move(chunk), [](const auto&) {});
+  }
+
+ private:
+  ChunkReceiver& writer_;
+};
+
 TEST_F(SimFleetTest, CatchesAnAggregatorThatNeverAnswers) {
   const auto violations = FirstViolations([](SimProfile& profile) {
-    profile.aggregator.wrap_submit = [](SimAggregator::Submit submit, IngestBudget&) {
-      return [submit = std::move(submit)](ReceivedChunk chunk, ChunkCommitter::Done) {
-        submit(std::move(chunk), [](const auto&) {});
-      };
+    profile.aggregator.wrap_writer = [](ChunkReceiver& writer, IngestBudget&) {
+      return std::make_unique<SilentWriter>(writer);
     };
   });
   EXPECT_THAT(violations, Contains(AnyOf(HasSubstr("no progress"), HasSubstr("not complete"))));

@@ -271,16 +271,17 @@ void SimSource::EndOrphans(Capture& capture) {
     listener_.OnCaptureWorker({.capture_id = capture.plan.id,
                                .worker = stream.worker,
                                .state = CaptureWorkerState::kLost,
-                               .detail = "worker and agent ended"});
+                               .detail = "the worker and the agent ended"});
     if (cursor.next_sequence == 0) continue;  // nothing of it is stored
     auto writer = std::make_unique<StreamWriter>(capture.plan.id, stream, clock_,
                                                  surroundings_.sink, metrics_);
     writer->Resume(resumed);
-    writer->AddLoss(cursor.source_position,
-                    {.place = LossPlace::kTapBuffer,
-                     .reason = LossReason::kUnknown,
-                     .events_unknown = true,
-                     .detail = "worker and agent ended, and what lay between them with them"});
+    writer->AddLoss(
+        cursor.source_position,
+        {.place = LossPlace::kTapBuffer,
+         .reason = LossReason::kUnknown,
+         .events_unknown = true,
+         .detail = "the worker and the agent ended; the data in transit between them is lost"});
     writer->End(cursor.source_position);
     capture.orphans.push_back(std::move(writer));
   }

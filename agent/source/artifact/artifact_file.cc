@@ -130,7 +130,8 @@ absl::StatusOr<ArtifactFile> ArtifactFile::Open(const std::string& root,
 
 absl::StatusOr<ArtifactFileState> ArtifactFile::State() const {
   struct stat status {};
-  if (fstat(file_.get(), &status) != 0) return Unavailable("an artifact: {}", WordsOfErrno());
+  if (fstat(file_.get(), &status) != 0)
+    return Unavailable("cannot examine the artifact: {}", WordsOfErrno());
   return StateOf(status);
 }
 
@@ -142,7 +143,7 @@ absl::StatusOr<std::string> ArtifactFile::Read(uint64_t offset, size_t bytes_max
                               static_cast<off_t>(offset + size));
     // pread(2) may be interrupted on network file systems.
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Unavailable("reading an artifact: {}", WordsOfErrno());
+    if (got < 0) return Unavailable("cannot read the artifact: {}", WordsOfErrno());
     if (got == 0) break;
     size += static_cast<size_t>(got);
   }

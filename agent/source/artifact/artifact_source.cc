@@ -55,13 +55,13 @@ uint64_t ProcessStartNs(uint64_t start_time_ticks) {
 
 ArtifactSource::ArtifactSource(Options options, const Clock& clock, TaskRunner& runner,
                                ArtifactSink& sink, AgentSourceMetrics& metrics,
-                               WorkersOf workers_of, StartNs start_ns)
+                               const CaptureParticipants& participants, StartNs start_ns)
     : options_(std::move(options)),
       clock_(clock),
       runner_(runner),
       sink_(sink),
       metrics_(metrics),
-      workers_of_(std::move(workers_of)),
+      participants_(participants),
       start_ns_(std::move(start_ns)) {}
 
 ArtifactSource::~ArtifactSource() = default;
@@ -144,7 +144,7 @@ void ArtifactSource::OnFound(const std::vector<FoundArtifact>& found, bool trunc
     if (!capture.begun || capture.over) continue;
     // Marked as absent first; Note marks what the search has found.
     for (auto& [key, item] : capture.items) item.is_there = false;
-    const std::vector<WorkerIdentity> workers = workers_of_(capture_id);
+    const std::vector<WorkerIdentity> workers = participants_.WorkersOf(capture_id);
     for (const FoundArtifact& artifact : found) Note(capture, artifact, workers);
     // A file that was removed before it was handed over cannot be handed over any more.
     std::erase_if(capture.items, [](const auto& entry) {

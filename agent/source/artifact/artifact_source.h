@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/source/artifact/artifact_sink.h"
+#include "agent/source/capture_participants.h"
 #include "agent/source/source.h"
 #include "agent/source/source_metrics.h"
 #include "lib/base/clock.h"
@@ -42,14 +43,13 @@ class ArtifactSource final : public Source {
     std::vector<std::string> directories;  // none: it takes no part in anything
     std::string instance_id;
   };
-  // Returns the workers of this node that have or had a part in the capture.
-  using WorkersOf = std::function<std::vector<WorkerIdentity>(const CaptureId&)>;
   // Returns the start of a process as ProcessStartNs does.
   using StartNs = std::function<uint64_t(uint64_t start_time_ticks)>;
 
-  // All references, and what the functions refer to, outlive the source.
+  // All references, and what `start_ns` refers to, outlive the source.
   ArtifactSource(Options options, const Clock& clock, TaskRunner& runner, ArtifactSink& sink,
-                 AgentSourceMetrics& metrics, WorkersOf workers_of, StartNs start_ns);
+                 AgentSourceMetrics& metrics, const CaptureParticipants& participants,
+                 StartNs start_ns);
   ~ArtifactSource() override;
 
   // kFinish begins here as kStart does, since files are found by when they changed. kContinue does
@@ -114,7 +114,7 @@ class ArtifactSource final : public Source {
   TaskRunner& runner_;
   ArtifactSink& sink_;
   AgentSourceMetrics& metrics_;
-  const WorkersOf workers_of_;
+  const CaptureParticipants& participants_;
   const StartNs start_ns_;
   std::map<CaptureId, Capture> captures_;
   bool look_scheduled_ = false;

@@ -56,12 +56,20 @@ class FakeSink final : public ArtifactSink {
   TaskRunner& runner_;
 };
 
+// The same workers have a part in every capture.
+class FakeParticipants final : public CaptureParticipants {
+ public:
+  bool Records(const CaptureId&) const override { return !workers.empty(); }
+  std::vector<WorkerIdentity> WorkersOf(const CaptureId&) const override { return workers; }
+
+  std::vector<WorkerIdentity> workers;
+};
+
 class ArtifactSourceTest : public ::testing::Test {
  protected:
   ArtifactSourceTest() : capture_(CaptureId::Make(clock_, random_)) {
     source_ = std::make_unique<ArtifactSource>(
-        ArtifactSource::Options{{"/out"}, "i-1"}, clock_, runner_, sink_, metrics_,
-        [this](const CaptureId&) { return workers_; },
+        ArtifactSource::Options{{"/out"}, "i-1"}, clock_, runner_, sink_, metrics_, participants_,
         [](uint64_t start_time_ticks) { return start_time_ticks * kMs; });
   }
   // A file that changed so long after the capture began.
@@ -75,11 +83,11 @@ class ArtifactSourceTest : public ::testing::Test {
   // A worker that started so long after the capture began.
   void AddWorker(uint32_t pid, int64_t after_ms, const std::string& container = "") {
     const auto ticks = static_cast<uint64_t>(static_cast<int64_t>(began_ns_ / kMs) + after_ms);
-    workers_.push_back({.instance_id = "i-1",
-                        .boot_id = "boot",
-                        .pid = pid,
-                        .start_time_ticks = ticks,
-                        .container_id = container});
+    participants_.workers.push_back({.instance_id = "i-1",
+                                     .boot_id = "boot",
+                                     .pid = pid,
+                                     .start_time_ticks = ticks,
+                                     .container_id = container});
   }
   void Start() { source_->ApplyOrder(SourceOrder::Start(capture_, spec_, {})); }
   void Stop() { source_->Stop(capture_, Source::kStopNow); }
@@ -99,7 +107,7 @@ class ArtifactSourceTest : public ::testing::Test {
   AgentSourceMetrics metrics_;
   CaptureId capture_;
   CaptureSpec spec_;
-  std::vector<WorkerIdentity> workers_;
+  FakeParticipants participants_;
   std::unique_ptr<ArtifactSource> source_;
 };
 
@@ -278,7 +286,8 @@ TEST_F(ArtifactSourceTest, WhatIsRefusedIsNotTriedAgain) {
 TEST_F(ArtifactSourceTest, DirectoryOfAnEarlierProcessOrAnotherNamespaceIsNotAWorkers) {
   AddWorker(7, -10'000);
   AddWorker(8, -10'000, "0123456789ab");
-  workers_.push_back({.instance_id = "i-1", .boot_id = "boot", .pid = 9});  // start not known
+  // Its start is not known.
+  participants_.workers.push_back({.instance_id = "i-1", .boot_id = "boot", .pid = 9});
   sink_.files = {File("i-1_pid_7", -20'000), File("i-1_pid_7_abcdef", -5'000),
                  File("i-1_pid_8_abcdef", -5'000), File("i-1_pid_9", -5'000)};
   Start();

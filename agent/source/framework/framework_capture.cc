@@ -332,8 +332,8 @@ void FrameworkCapture::Open(File& file) {
     return GiveUp(file, Fate::kTooMany, "");
   }
   if (++file.openings > limits::kFrameworkOpeningsPerFileMax && !file.streams.empty()) {
-    AddRemark(RemarkKind::kFileChanged, 1, file.name + ": changes too often to be read each time",
-              remarks_);
+    AddRemark(RemarkKind::kFileChanged, 1,
+              file.name + ": it changes too often, and the latest version is not read", remarks_);
     return GiveUp(file, Fate::kRead, "");
   }
   TraceFileStream::Options options;
@@ -362,7 +362,7 @@ void FrameworkCapture::GiveUp(File& file, Fate fate, std::string problem) {
 // The file changed while it was scanned, before anything of it was stored.
 void FrameworkCapture::OpenAgain(File& file) {
   if (stopping_ && WasWaitedFor(file) && file.openings > 1) {
-    AddRemark(RemarkKind::kFileChanged, 1, file.name + ": it keeps changing, and is not read",
+    AddRemark(RemarkKind::kFileChanged, 1, file.name + ": it keeps changing and is not read",
               remarks_);
     return GiveUp(file, Fate::kRead, "");
   }
@@ -400,7 +400,7 @@ bool FrameworkCapture::IsSameContent(const File& file) {
   // Compressed and plain copies have the same mark, as it is of the decompressed bytes.
   if (known == contents_.end()) return false;
   AddRemark(RemarkKind::kSameContent, 1,
-            fmt::format("{}: the content of {}", file.name, known->second), remarks_);
+            fmt::format("{}: it has the same content as {}", file.name, known->second), remarks_);
   return true;
 }
 
@@ -428,7 +428,7 @@ FrameworkCapture::SessionPart FrameworkCapture::SessionPartOf(File& file) {
   };
   const auto say_twice = [this](const File& of, const File& kept) {
     AddRemark(RemarkKind::kSameContent, 1,
-              fmt::format("{}: of the session in {}, which has its events", of.name, kept.name),
+              fmt::format("{}: {} has the events of the same session", of.name, kept.name),
               remarks_);
     return SessionPart::kTwice;
   };
@@ -478,10 +478,11 @@ void FrameworkCapture::Begin(File& file) {
     }
     EndOvertaken(*cursor);
   }
-  AddRemark(RemarkKind::kFileChanged, 1,
-            fmt::format("{}: it had {} other contents, and this one is not read", file.name,
-                        limits::kFrameworkVersionsPerFileMax),
-            remarks_);
+  AddRemark(
+      RemarkKind::kFileChanged, 1,
+      fmt::format("{}: the limit of {} versions of a file is reached, and this one is not read",
+                  file.name, limits::kFrameworkVersionsPerFileMax),
+      remarks_);
   GiveUp(file, Fate::kRead, "");
 }
 
@@ -568,13 +569,13 @@ bool FrameworkCapture::finished() const {
 void FrameworkCapture::AddNoTraceRemark(std::vector<Remark>& remarks) const {
   if (listing_.others > 0) {
     AddRemark(RemarkKind::kNoTrace, listing_.others,
-              fmt::format("{} of other names than *.json, *.json.gz and *.pb, such as {}",
+              fmt::format("{} with names other than *.json, *.json.gz and *.pb, such as {}",
                           listing_.others, listing_.other),
               remarks);
   }
   if (listing_.too_deep > 0) {
     AddRemark(RemarkKind::kNoTrace, listing_.too_deep,
-              fmt::format("{} folders too deep to be looked into, such as {}", listing_.too_deep,
+              fmt::format("{} folders nested too deeply, such as {}", listing_.too_deep,
                           listing_.deep_folder),
               remarks);
   }
@@ -602,13 +603,13 @@ std::vector<Remark> FrameworkCapture::Remarks() const {
   }
   if (too_many > 0) {
     AddRemark(RemarkKind::kTooManyFiles, too_many,
-              fmt::format("{} files are read of one capture; {} is the first that is not",
+              fmt::format("at most {} files are read for a capture; {} is the first one skipped",
                           limits::kFrameworkFilesPerCaptureMax, first),
               remarks);
   }
   if (listing_.is_truncated) {
     AddRemark(RemarkKind::kTooManyFiles, 1,
-              fmt::format("{} has more than {} entries; files among the others are not known",
+              fmt::format("{} has more than {} entries; files beyond the limit are not found",
                           surroundings_.files.directory, limits::kFrameworkDirectoryEntriesMax),
               remarks);
   }
@@ -668,7 +669,9 @@ CaptureWorkerStatus FrameworkCapture::status() const {
                                                          : CaptureWorkerState::kComplete;
     if (given_up) {
       status.state = CaptureWorkerState::kLost;
-      status.detail = "a file's stream was given up on the way; its agent's log says why";
+      status.detail =
+          "a file's stream was abandoned before the aggregator stored all of it; see the agent's "
+          "log";
     }
   }
   return status;

@@ -119,9 +119,9 @@ TEST_F(FrameworkChangesTest, WhatOnlyGetsAnotherNameModeOrPackingCountsOnce) {
   EXPECT_THAT(Chunks(), ElementsAre("trace.trace.json 0 100 end"));
   EXPECT_EQ(status().events_stored, 100u);
   EXPECT_THAT(DetailsOf(RemarkKind::kSameContent),
-              HasSubstr("trace.trace.json.gz: the content of trace.trace.json\n"));
+              HasSubstr("trace.trace.json.gz: it has the same content as trace.trace.json\n"));
   EXPECT_THAT(DetailsOf(RemarkKind::kSameContent),
-              HasSubstr("archived.json.gz: the content of trace.trace.json\n"));
+              HasSubstr("archived.json.gz: it has the same content as trace.trace.json\n"));
 }
 
 TEST_F(FrameworkChangesTest, OfAFileThatGrowsTheNewElementsAreRead) {
@@ -192,7 +192,7 @@ TEST_F(FrameworkChangesTest, OfMoreFilesThanACaptureReadsTheOthersAreCounted) {
   EXPECT_EQ(status().events_stored, limits::kFrameworkFilesPerCaptureMax);
   EXPECT_EQ(Remarked(RemarkKind::kTooManyFiles), 104u);
   EXPECT_EQ(Remarked(RemarkKind::kNoTrace), 600u);
-  EXPECT_THAT(DetailsOf(RemarkKind::kNoTrace), HasSubstr("300 of other names than"));
+  EXPECT_THAT(DetailsOf(RemarkKind::kNoTrace), HasSubstr("300 with names other than"));
   EXPECT_THAT(DetailsOf(RemarkKind::kNoTrace), HasSubstr("checkpoints/0.json: JSON without"));
 }
 
@@ -213,7 +213,7 @@ TEST_F(FrameworkChangesTest, ContentDecidesAndWhatIsNoTraceIsSaid) {
   EXPECT_EQ(Remarked(RemarkKind::kNoTrace), 2u);
   EXPECT_THAT(DetailsOf(RemarkKind::kNoTrace), HasSubstr("config.json: JSON without trace events"));
   EXPECT_EQ(Remarked(RemarkKind::kFilePassedOver), 1u);
-  EXPECT_THAT(DetailsOf(RemarkKind::kFilePassedOver), HasSubstr("a symbolic link below"));
+  EXPECT_THAT(DetailsOf(RemarkKind::kFilePassedOver), HasSubstr("symbolic links below"));
   EXPECT_EQ(sink_.Losses().size(), 1u);
 }
 

@@ -140,7 +140,8 @@ TEST_F(FrameworkSessionTest, OfBothFilesOfASessionTheXSpaceIsRead) {
               ElementsAre(At(name, kSessionNs + 1'000'000), At(name, kSessionNs + 1'500'000),
                           At(name, kSessionNs + 2'000'000)));
   EXPECT_EQ(Remarked(RemarkKind::kSameContent), 2u);
-  EXPECT_THAT(DetailsOf(RemarkKind::kSameContent), HasSubstr("of the session in " + name));
+  EXPECT_THAT(DetailsOf(RemarkKind::kSameContent),
+              HasSubstr(name + " has the events of the same session"));
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
 }
 

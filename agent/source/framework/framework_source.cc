@@ -187,7 +187,7 @@ void FrameworkSource::Tell(Capture& capture) {
   if (!capture.files->has_files()) {
     // It was reported as taking part, so its end is reported too.
     if (capture.told.state == CaptureWorkerState::kRecording && capture.files->finished()) {
-      TellPlainly(capture.told.capture_id, CaptureWorkerState::kComplete, "no trace file came");
+      TellPlainly(capture.told.capture_id, CaptureWorkerState::kComplete, "no trace file appeared");
     }
     return;
   }

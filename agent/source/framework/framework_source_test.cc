@@ -209,7 +209,7 @@ TEST_F(FrameworkSourceTest, AMappingFileOfAnotherVersionIsRefusedInWords) {
   EXPECT_THAT(status().detail,
               HasSubstr("1 of 2 files could not be read completely, such as "
                         "framework_mapping_1.json: before byte 12: version 7 of mapping files is "
-                        "not known, only 1 is"));
+                        "unsupported; version 1 is supported"));
 }
 
 TEST_F(FrameworkSourceTest, ADamagedElementMakesAFileIncomplete) {
@@ -255,7 +255,7 @@ TEST_F(FrameworkSourceTest, FileThatStaysCutIsReadAsFarAsItGoes) {
   ASSERT_EQ(sink_.Losses().size(), 1u);
   EXPECT_TRUE(sink_.Losses()[0].events_unknown);
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
-  EXPECT_THAT(status().detail, HasSubstr("ends in the middle"));
+  EXPECT_THAT(status().detail, HasSubstr("is truncated"));
 }
 
 TEST_F(FrameworkSourceTest, FileThatIsNotThereIsSaid) {

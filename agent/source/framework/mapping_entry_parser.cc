@@ -24,7 +24,7 @@ namespace ondemand = simdjson::ondemand;
 
 // Returns the status for an element that simdjson cannot read as an entry.
 absl::Status BadEntry(simdjson::error_code error) {
-  return InvalidArgument("no entry of a mapping: {}", simdjson::error_message(error));
+  return InvalidArgument("not a mapping entry: {}", simdjson::error_message(error));
 }
 
 // An integer, or a text of one.
@@ -69,7 +69,7 @@ struct MappingEntryParser::Impl {
   // Appends the numbers of one operation to the lists. Fails as Parse does.
   absl::Status ReadOperation(ondemand::object operation) {
     if (operations++ == limits::kMappingOperationsPerEntryMax) {
-      return ResourceExhausted("an entry with more than {} operations",
+      return ResourceExhausted("the entry has more than {} operations",
                                limits::kMappingOperationsPerEntryMax);
     }
     std::array<std::string_view, kKeys.size()> found;
@@ -81,7 +81,7 @@ struct MappingEntryParser::Impl {
       for (size_t i = 0; i < kKeys.size(); ++i) {
         if (key != kKeys[i]) continue;
         const auto number = ReadNumber(field.value());
-        if (!number) return InvalidArgument("no entry of a mapping: {} is no integer", key);
+        if (!number) return InvalidArgument("not a mapping entry: {} is not an integer", key);
         // The text rather than the value, so that numbers beyond 64 bits survive.
         found[i] = number->digits;
       }
@@ -97,7 +97,7 @@ struct MappingEntryParser::Impl {
   absl::Status ReadOperations(ondemand::value value) {
     ondemand::array array;
     if (value.get_array().get(array) != simdjson::SUCCESS) {
-      return InvalidArgument("no entry of a mapping: framework_op_exec_ids is no list");
+      return InvalidArgument("not a mapping entry: framework_op_exec_ids is not a list");
     }
     for (auto result : array) {
       ondemand::object operation;
@@ -144,9 +144,10 @@ absl::Status MappingEntryParser::Parse(std::string_view element, FrameworkEvent&
     }
   }
   if (!id || id->scalar.type != ValueType::kUint) {
-    return InvalidArgument("no entry of a mapping: nrta_seq_id is no number from 0");
+    return InvalidArgument("not a mapping entry: nrta_seq_id must be a whole number of at least 0");
   }
-  if (!has_operations) return InvalidArgument("no entry of a mapping: no framework_op_exec_ids");
+  if (!has_operations)
+    return InvalidArgument("not a mapping entry: framework_op_exec_ids is missing");
 
   event.shape.event_type = kFrameworkMappingEventType;
   event.shape.phase = Phase::kMetadata;

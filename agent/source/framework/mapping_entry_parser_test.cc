@@ -81,12 +81,12 @@ TEST_F(MappingEntryParserTest, WhatIsNoEntrySaysWhy) {
               HasSubstr("nrta_seq_id"));
   EXPECT_THAT(Refusal(R"({"nrta_seq_id":18446744073709551616,"framework_op_exec_ids":[]})"),
               HasSubstr("nrta_seq_id"));
-  EXPECT_THAT(Refusal(R"({"nrta_seq_id":7})"), HasSubstr("no framework_op_exec_ids"));
-  EXPECT_THAT(Refusal(R"({"nrta_seq_id":7,"framework_op_exec_ids":{}})"), HasSubstr("no list"));
+  EXPECT_THAT(Refusal(R"({"nrta_seq_id":7})"), HasSubstr("framework_op_exec_ids is missing"));
+  EXPECT_THAT(Refusal(R"({"nrta_seq_id":7,"framework_op_exec_ids":{}})"), HasSubstr("not a list"));
   EXPECT_THAT(Refusal(R"({"nrta_seq_id":7,"framework_op_exec_ids":[{"seq_nr":[1]}]})"),
-              HasSubstr("seq_nr is no integer"));
+              HasSubstr("seq_nr is not an integer"));
   EXPECT_THAT(Refusal(R"({"nrta_seq_id":7,"framework_op_exec_ids":[{"th_id":"null"}]})"),
-              HasSubstr("th_id is no integer"));
+              HasSubstr("th_id is not an integer"));
   for (const char* element : {"7", "[]", "{", R"({"nrta_seq_id":7,"framework_op_exec_ids":[1]})",
                               R"({"nrta_seq_id":7,"framework_op_exec_ids":[{]})"}) {
     EXPECT_FALSE(Parse(element).ok()) << element;

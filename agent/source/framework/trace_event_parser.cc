@@ -157,7 +157,7 @@ struct TraceEventParser::Impl {
   absl::Status Add(FrameworkEvent& event, std::string_view name, KeyScope scope,
                    const JsonScalar& scalar) {
     if (event.values.size() == limits::kAttributesPerEventMax) {
-      return ResourceExhausted("an event with more than {} attributes",
+      return ResourceExhausted("the event has more than {} attributes",
                                limits::kAttributesPerEventMax);
     }
     event.shape.keys.push_back({name, scalar.type, scope});
@@ -176,7 +176,7 @@ struct TraceEventParser::Impl {
     }
     if (token[0] == '{' || token[0] == '[') return ReadNested(value, token[0] == '{');
     const auto scalar = ParseJsonScalar(token);
-    if (!scalar) return InvalidArgument("not an event: a value is no JSON");
+    if (!scalar) return InvalidArgument("not an event: a value is not valid JSON");
     return *scalar;
   }
 
@@ -194,7 +194,8 @@ struct TraceEventParser::Impl {
     }
     raw = Trim(raw);
     std::string changed;
-    if (!CheckJson(raw, changed)) return InvalidArgument("not an event: a nested value is no JSON");
+    if (!CheckJson(raw, changed))
+      return InvalidArgument("not an event: a nested value is not valid JSON");
     if (!changed.empty()) raw = rewritten.emplace_back(std::move(changed));
     return JsonScalar{ValueType::kJson, {0, raw}};
   }
@@ -373,7 +374,7 @@ struct TraceEventParser::Impl {
     event.fields.timestamp_ns = last_time_ns;
     if (at_ns || is_metadata) return absl::OkStatus();
     if (noted.time && noted.time->negative && noted.time->ns > base_time_ns) {
-      return OutOfRange("\"ts\" is {}, which is before the file's clock begins",
+      return OutOfRange("\"ts\" is {}, which is before the start of the file's clock",
                         ShownToken(noted.time_token));
     }
     if (noted.time) {
@@ -381,7 +382,7 @@ struct TraceEventParser::Impl {
                         ShownToken(noted.time_token));
     }
     if (noted.time_token.empty()) return OutOfRange("it has no \"ts\"");
-    return OutOfRange("\"ts\" is {}, which is no time", ShownToken(noted.time_token));
+    return OutOfRange("\"ts\" is {}, which is not a time", ShownToken(noted.time_token));
   }
 
   // Adds what a complete event needs: a duration that is usable, or 0 with the reason.

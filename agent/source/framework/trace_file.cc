@@ -85,7 +85,7 @@ struct Magic {
   std::string_view what;
 };
 constexpr Magic kMagics[] = {
-    {kGzipMagic, "gzip data inside gzip data: unpack it once"},
+    {kGzipMagic, "gzip data inside gzip data; decompress it once"},
     {"\x28\xb5\x2f\xfd", "zstd data"},
     {"PK\x03\x04", "a zip archive"},
     {"\xfd"
@@ -93,8 +93,8 @@ constexpr Magic kMagics[] = {
      "xz data"},
     {"BZh", "bzip2 data"},
     {"SQLite format 3", "an SQLite database"},
-    {"\xff\xfe", "text in UTF-16: write it as UTF-8"},
-    {"\xfe\xff", "text in UTF-16: write it as UTF-8"},
+    {"\xff\xfe", "text in UTF-16; convert it to UTF-8"},
+    {"\xfe\xff", "text in UTF-16; convert it to UTF-8"},
     {"<", "HTML or XML"},
 };
 
@@ -130,7 +130,7 @@ std::string DescribeContent(std::string_view first_bytes) {
   if (text.empty()) return "blank";
   if (text.front() == '{' || text.front() == '[') return "JSON without trace events";
   constexpr size_t kShownMax = 16;
-  return fmt::format("no JSON: it begins with \"{}\"",
+  return fmt::format("not JSON: it begins with \"{}\"",
                      CleanText(text.substr(0, kShownMax), kShownMax));
 }
 
@@ -172,7 +172,7 @@ struct TraceFile::Impl {
     // it was opened.
     struct stat now {};
     if (fstat(fd->get(), &now) != 0) return Unavailable("{}: fstat: {}", path, strerror(errno));
-    if (StateOf(now) != state) return Aborted("{}: changed while it was read", path);
+    if (StateOf(now) != state) return Aborted("{}: it changed while it was read", path);
     return static_cast<size_t>(n);
   }
 
@@ -195,7 +195,7 @@ struct TraceFile::Impl {
     gzip = any && bytes.starts_with(kGzipMagic);
     if (!gzip) return absl::OkStatus();
     if (inflateInit2(&zlib, kGzipWindowBits) != Z_OK) {
-      return ResourceExhausted("{}: zlib cannot start", path);
+      return ResourceExhausted("{}: cannot initialise zlib", path);
     }
     inflating = true;
     return absl::OkStatus();
@@ -228,7 +228,7 @@ struct TraceFile::Impl {
         ASSIGN_OR_RETURN(const bool more, Fill());
         if (!more) {
           if (member_done) return 0;
-          return DataLoss("the gzip data ends early");
+          return DataLoss("the gzip data is truncated");
         }
       }
       // The next member of a concatenated file (RFC 1952, section 2.2).
@@ -246,7 +246,7 @@ struct TraceFile::Impl {
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
         // What was decompressed before the damage, or before a wrong checksum at the end, is valid
         // and is returned first; the error follows with the next call.
-        broken = DataLoss("broken gzip data: {}", zlib.msg != nullptr ? zlib.msg : "?");
+        broken = DataLoss("the gzip data is damaged: {}", zlib.msg != nullptr ? zlib.msg : "?");
         if (zlib.avail_out == size) return broken;
         break;
       }
@@ -278,14 +278,13 @@ absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, const std::st
     if (errno == ENOENT) return NotFound("{}: no such file", path);
     if (!root.empty() && (errno == ELOOP || errno == ENOTDIR)) {
       return InvalidArgument(
-          "{}: a symbolic link below {}, which is not followed: put the file itself there", path,
-          root);
+          "{}: symbolic links below {} are not followed; put the file itself there", path, root);
     }
     return Unavailable("{}: cannot open: {}", path, strerror(errno));
   }
   struct stat status {};
   if (fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return InvalidArgument("{}: is not a regular file", path);
+    return InvalidArgument("{}: not a regular file", path);
   }
   impl->fd = std::make_shared<const UniqueFd>(std::move(fd));
   impl->state = StateOf(status);
@@ -308,7 +307,7 @@ absl::StatusOr<TraceFile> TraceFile::ReadAgain(bool as_it_is_now) const {
     }
     impl->state = StateOf(now);
     if (impl->state.bytes < impl->end) {
-      return Aborted("{}: was cut while it was read", impl->path);
+      return Aborted("{}: it was truncated while it was read", impl->path);
     }
   }
   RETURN_IF_ERROR(impl->Begin());
@@ -322,7 +321,7 @@ TraceFile::~TraceFile() = default;
 
 absl::StatusOr<std::optional<size_t>> TraceFile::Read(char* out, size_t size) {
   if (impl_->bytes_out > limits::kFrameworkFileBytesMax) {
-    return ResourceExhausted("more than {} bytes, the rest is not read",
+    return ResourceExhausted("the file has more than {} bytes; the rest is not read",
                              limits::kFrameworkFileBytesMax);
   }
   auto n = impl_->gzip ? impl_->ReadGzip(out, size) : impl_->ReadPlain(out, size);

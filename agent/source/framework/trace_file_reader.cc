@@ -63,7 +63,7 @@ TraceFileReader::TraceFileReader(TraceFile file, const TraceFileFacts& facts,
       refusal_(facts.is_refused ? facts.problem : ""),
       shortage_(!facts.complete ? facts.problem
                 : facts.has_elements_behind
-                    ? "what follows behind the end of the trace holds more events: it is not read"
+                    ? "more events follow the end of the trace and are not read"
                     : ""),
       first_element_(first_element) {
   if (facts.kind == ContentKind::kMapping) entries_.emplace(facts.first_time_ns);
@@ -75,7 +75,7 @@ EventReader::Kind TraceFileReader::Next() {
   // A refused file gives one loss of unknown size and no events.
   if (!refusal_.empty()) return LoseRest(LossReason::kMalformed, refusal_);
   if (entries_ && position_ == limits::kMappingEntriesMax) {
-    return LoseRest(LossReason::kLimit, "more entries than are read of one mapping file");
+    return LoseRest(LossReason::kLimit, "the mapping file has more entries than the limit");
   }
   const auto piece = cutter_.Next();
   if (absl::IsAborted(piece.status())) return Kind::kChanged;
@@ -94,17 +94,17 @@ EventReader::Kind TraceFileReader::TakePiece(const ElementCutter::Piece& piece) 
     case ElementCutter::Kind::kOversized:
       if (!piece.key.empty()) return Kind::kPassedOver;
       ++position_;
-      return LoseElement(LossReason::kLimit, "longer than an event may be");
+      return LoseElement(LossReason::kLimit, "the event exceeds the size limit");
     case ElementCutter::Kind::kDamaged:
       if (!piece.key.empty()) {
-        return SayDamage(fmt::format("member \"{}\" is broken at byte {}", piece.key,
+        return SayDamage(fmt::format("member \"{}\" is damaged at byte {}", piece.key,
                                      cutter_.damage_position()));
       }
       ++position_;
       return LoseElement(LossReason::kMalformed,
-                         fmt::format("broken at byte {}", cutter_.damage_position()));
+                         fmt::format("damaged at byte {}", cutter_.damage_position()));
     case ElementCutter::Kind::kStray:
-      return SayDamage(fmt::format("behind element {}: bytes {} to {} belong to no event",
+      return SayDamage(fmt::format("after element {}: bytes {} to {} are not part of an event",
                                    position_ - 1, cutter_.damage_position(), bytes_read()));
     case ElementCutter::Kind::kEnd:
       if (!shortage_.empty()) return LoseRest(LossReason::kMalformed, shortage_);
@@ -112,11 +112,11 @@ EventReader::Kind TraceFileReader::TakePiece(const ElementCutter::Piece& piece) 
       return Kind::kEnd;
     case ElementCutter::Kind::kTruncated:
       return LoseRest(LossReason::kMalformed,
-                      fmt::format("the file ends in the middle, at byte {}", bytes_read()));
+                      fmt::format("the file is truncated at byte {}", bytes_read()));
     case ElementCutter::Kind::kMalformed:
       break;
   }
-  return LoseRest(LossReason::kMalformed, fmt::format("byte {} is no trace file's", bytes_read()));
+  return LoseRest(LossReason::kMalformed, fmt::format("unexpected data at byte {}", bytes_read()));
 }
 
 // Elements that are passed over are parsed too: the time of metadata and the numbers of spans
@@ -163,10 +163,10 @@ Remark TraceFileReader::open_spans() const {
   // Spans that were given up may have had ends, which the first detail explains.
   SpanJoiner::Unended open = spans_.unended();
   if (spans_.given_up() > 0) {
-    open.first.insert(open.first.begin(),
-                      fmt::format("the ends of {} were not looked for any more, as too many were "
-                                  "open at once",
-                                  spans_.given_up()));
+    open.first.insert(
+        open.first.begin(),
+        fmt::format("the ends of {} were not searched because too many spans were open at once",
+                    spans_.given_up()));
   }
   return {.kind = RemarkKind::kOpenSpan, .count = open.count, .details = std::move(open.first)};
 }

@@ -252,7 +252,7 @@ TEST_F(TraceFileReaderTest, ARankIsANumberOrItsText) {
       {R"({"rank":-2,"world_size":8})", {}, 8, "rank is -2"},
       {R"({"rank":"three","world_size":8})", {}, 8, "rank is \"three\""},
       {R"({"rank":3.5,"world_size":[8]})", {}, {}, "rank is 3.5, world_size is ["},
-      {R"({"rank":8,"world_size":8})", {}, {}, "rank is 8 and world_size 8"},
+      {R"({"rank":8,"world_size":8})", {}, {}, "rank is 8, but world_size is 8"},
       {R"({"rank":99999999999999999999})", {}, {}, "rank is 99999999999999999999"},
   };
   for (const Case& one : cases) {
@@ -298,7 +298,7 @@ TEST_F(TraceFileReaderTest, CutFilesKeepWhatIsWholeAndCountTheRest) {
   const std::string text = Kineto(false);
   const FileContent cut = ReadAll(Write("cut.json", text.substr(0, text.size() / 2)));
   EXPECT_FALSE(cut.facts.complete);
-  EXPECT_THAT(cut.facts.problem, HasSubstr("ends in the middle"));
+  EXPECT_THAT(cut.facts.problem, HasSubstr("is truncated"));
   EXPECT_GT(cut.rows.size(), 100u);
   EXPECT_LT(cut.rows.size(), 200u);
   ASSERT_EQ(cut.losses.size(), 1u);
@@ -342,7 +342,7 @@ TEST_F(TraceFileReaderTest, ANulBetweenElementsIsSaidAndWhatFollowsIsRead) {
                                 R"({"ph":"i","ts":2},{"ph":"i","ts":3}])"sv));
   EXPECT_EQ(content.rows.size(), 3u);
   EXPECT_TRUE(content.losses.empty());
-  EXPECT_THAT(content.damage, ElementsAre(HasSubstr("behind element 0: bytes 20 to 21")));
+  EXPECT_THAT(content.damage, ElementsAre(HasSubstr("after element 0: bytes 20 to 21")));
 }
 
 TEST_F(TraceFileReaderTest, GoesOnWhereAnEarlierReadingEnded) {
@@ -379,21 +379,22 @@ TEST_F(TraceFileReaderTest, NoLinkBelowAWatchedDirectoryIsFollowed) {
   for (const std::string& path : {watched + "/trace.json", watched + "/folder/secret.json"}) {
     const absl::Status status = Open(path, watched).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-    EXPECT_NE(status.message().find("a symbolic link below"), std::string::npos) << status;
+    EXPECT_NE(status.message().find("symbolic links below"), std::string::npos) << status;
   }
   EXPECT_EQ(ListTraceFiles(watched).files.size(), 2u) << "the file, and the link for what it is";
 }
 
 TEST_F(TraceFileReaderTest, WhatIsNoTraceIsRefusedAndSaysWhatItIs) {
   const std::map<std::string, std::string> reasons = {
-      {"hello", "no trace: no JSON: it begins with \"hello\""},
+      {"hello", "not a trace: not JSON: it begins with \"hello\""},
       {"<html><body>404 Not Found</body></html>", "no trace: HTML or XML"},
       {"{a:1}", "no trace: JSON without trace events"},
-      {R"({"model_type":"llama","layers":[1,2]})", "no trace: JSON without a list \"traceEvents\""},
-      {R"({"traceEvents":7})", "\"traceEvents\" is no list"},
-      {R"({"traceEvents":{"traceEvents":{"traceEvents":[]}}})", "\"traceEvents\" is no list"},
-      {R"([{"a":1},{"b":2},3])", "no trace: none of its 3 elements has a phase"},
-      {"\x1f\x8b\x08 and so on", "no trace: gzip data inside gzip data: unpack it once"},
+      {R"({"model_type":"llama","layers":[1,2]})",
+       "not a trace: JSON without a list \"traceEvents\""},
+      {R"({"traceEvents":7})", "\"traceEvents\" is not a list"},
+      {R"({"traceEvents":{"traceEvents":{"traceEvents":[]}}})", "\"traceEvents\" is not a list"},
+      {R"([{"a":1},{"b":2},3])", "not a trace: none of its 3 elements has a phase"},
+      {"\x1f\x8b\x08 and so on", "not a trace: gzip data inside gzip data; decompress it once"},
   };
   for (const auto& [text, reason] : reasons) {
     const FileContent content = ReadAll(WriteGzip("other.json.gz", text));
@@ -412,7 +413,7 @@ TEST_F(TraceFileReaderTest, WhatMayBeAboutToBeWrittenIsNotWhole) {
       {" \n", "the file is empty"},
       {"[", "the file ends before its first event"},
       {"[\n", "the file ends before its first event"},
-      {"{\"traceEvents\":[", "ends in the middle"},
+      {"{\"traceEvents\":[", "is truncated"},
   };
   for (const auto& [text, reason] : reasons) {
     const FileContent content = ReadAll(Write("begun.json", text));
@@ -467,7 +468,7 @@ TEST_F(TraceFileReaderTest, DamagedGzipGivesWhatItHasBeforeTheDamage) {
     EXPECT_GE(content.rows.size(), rows_min);
     ASSERT_FALSE(content.losses.empty());
     EXPECT_TRUE(content.losses.back().events_unknown);
-    EXPECT_THAT(content.losses.back().detail, HasSubstr("broken gzip data"));
+    EXPECT_THAT(content.losses.back().detail, HasSubstr("gzip data is damaged"));
   }
 }
 
@@ -512,7 +513,8 @@ TEST_F(TraceFileReaderTest, BytesThatBelongToNothingAreSaid) {
   EXPECT_EQ(content.rows.size(), 2u);
   ASSERT_EQ(content.losses.size(), 1u);
   EXPECT_TRUE(content.losses[0].events_unknown) << "an event behind the end";
-  EXPECT_THAT(content.damage, ElementsAre("behind element 0: bytes 33 to 35 belong to no event"));
+  EXPECT_THAT(content.damage,
+              ElementsAre("after element 0: bytes 33 to 35 are not part of an event"));
   EXPECT_EQ(content.facts.bytes_behind, 17u);
 }
 
@@ -566,9 +568,9 @@ TEST_F(TraceFileReaderTest, OfAMappingFileOfAnotherVersionNothingIsRead) {
   const std::map<std::string, std::string> reasons = {
       {R"({"version": 2, "data": [)" + Entry(5) + "]}", "before byte 13: version 2 of mapping"},
       {R"({"data": [)" + Entry(5) + R"(], "version": "x"})", "version \"x\" of mapping"},
-      {R"({"data": [)" + Entry(5) + "]}", "without a version"},
-      {"[" + Entry(5) + "]", "without a version"},
-      {R"({"version": 1, "data": {}})", "\"data\" is no list"},
+      {R"({"data": [)" + Entry(5) + "]}", "has no version"},
+      {"[" + Entry(5) + "]", "has no version"},
+      {R"({"version": 1, "data": {}})", "\"data\" is not a list"},
   };
   for (const auto& [text, reason] : reasons) {
     const FileContent content = ReadAll(Write(kMappingName, text));
@@ -588,14 +590,14 @@ TEST_F(TraceFileReaderTest, BrokenEntriesOfAMappingFileAreLossesWithTheirPlace) 
   EXPECT_EQ(content.rows.size(), 1u);
   ASSERT_EQ(content.losses.size(), 2u);
   EXPECT_EQ(content.losses[0].events, 1u);
-  EXPECT_THAT(content.losses[0].detail, HasSubstr("element 0, to byte 24: no entry"));
+  EXPECT_THAT(content.losses[0].detail, HasSubstr("element 0, to byte 24: not a mapping entry"));
   EXPECT_THAT(content.losses[1].detail, HasSubstr("element 2, to byte "));
   const FileContent cut =
       ReadAll(Write(kMappingName, R"({"version":1,"data":[)" + Entry(5) + R"(,{"nrta)"));
   EXPECT_FALSE(cut.facts.complete);
   EXPECT_EQ(cut.rows.size(), 1u);
   ASSERT_EQ(cut.losses.size(), 1u);
-  EXPECT_THAT(cut.losses[0].detail, HasSubstr("ends in the middle"));
+  EXPECT_THAT(cut.losses[0].detail, HasSubstr("is truncated"));
 }
 
 TEST_F(TraceFileReaderTest, OfTooManyEntriesTheRestIsALoss) {
@@ -606,7 +608,7 @@ TEST_F(TraceFileReaderTest, OfTooManyEntriesTheRestIsALoss) {
   text.back() = ']';
   const FileContent content = ReadAll(WriteGzip(std::string(kMappingName) + ".gz", text + "}"));
   EXPECT_EQ(content.facts.elements, limits::kMappingEntriesMax + 1);
-  EXPECT_THAT(content.facts.problem, HasSubstr("1048577 entries; the first 1048576 are read"));
+  EXPECT_THAT(content.facts.problem, HasSubstr("1048577 entries; only the first 1048576 are read"));
   EXPECT_EQ(content.rows.size(), limits::kMappingEntriesMax);
   ASSERT_EQ(content.losses.size(), 1u);
   EXPECT_EQ(content.losses[0].reason, LossReason::kLimit);

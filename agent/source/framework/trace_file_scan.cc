@@ -150,10 +150,10 @@ void TraceFileScan::TakePiece(const ElementCutter::Piece& piece) {
       facts_.complete = true;
       return End("");
     case ElementCutter::Kind::kTruncated:
-      return End(fmt::format("the file ends in the middle, at byte {}", cutter_.position()));
+      return End(fmt::format("the file is truncated at byte {}", cutter_.position()));
     case ElementCutter::Kind::kMalformed:
       is_malformed_ = true;
-      return End(fmt::format("byte {} is no trace file's", cutter_.position()));
+      return End(fmt::format("unexpected data at byte {}", cutter_.position()));
   }
 }
 
@@ -163,11 +163,11 @@ void TraceFileScan::TakeMappingMember(const ElementCutter::Piece& piece) {
     has_version_ = true;
     if (piece.text != "1" && piece.text != "\"1\"") {
       constexpr size_t kShownMax = 32;
-      Refuse(fmt::format("version {} of mapping files is not known, only 1 is",
+      Refuse(fmt::format("version {} of mapping files is unsupported; version 1 is supported",
                          piece.text.substr(0, kShownMax)));
     }
   } else if (piece.key == "data") {
-    Refuse("\"data\" is no list");
+    Refuse("\"data\" is not a list");
   }
 }
 
@@ -179,7 +179,7 @@ void TraceFileScan::Refuse(std::string_view why) {
 void TraceFileScan::TakeMember(const ElementCutter::Piece& piece) {
   if (is_mapping()) return TakeMappingMember(piece);
   if (piece.key == "traceEvents") {
-    Refuse("\"traceEvents\" is no list");
+    Refuse("\"traceEvents\" is not a list");
   } else if (piece.key == "baseTimeNanoseconds") {
     TakeBase(piece.text);
   } else if (piece.key == "distributedInfo") {
@@ -195,7 +195,7 @@ void TraceFileScan::TakeBase(std::string_view token) {
     // Times in traceEvents are microseconds since this base.
     facts_.base_time_ns = base->ns;
   } else {
-    Refuse(fmt::format("\"baseTimeNanoseconds\" is {}, which is no number of nanoseconds",
+    Refuse(fmt::format("\"baseTimeNanoseconds\" is {}, which is not a number of nanoseconds",
                        ShownToken(token)));
   }
 }
@@ -209,7 +209,7 @@ void TraceFileScan::TakeDistributedInfo(std::string_view text) {
   if (!facts_.rank_problem.empty()) facts_.rank.reset();
   if (facts_.rank && facts_.world_size && *facts_.rank >= *facts_.world_size) {
     facts_.rank_problem =
-        fmt::format("rank is {} and world_size {}", *facts_.rank, *facts_.world_size);
+        fmt::format("rank is {}, but world_size is {}", *facts_.rank, *facts_.world_size);
     facts_.rank.reset();
     facts_.world_size.reset();
   }
@@ -242,7 +242,7 @@ void TraceFileScan::End(std::string problem) {
   if (facts_.base_time_ns != 0 && first_ns &&
       AddSaturating(facts_.base_time_ns, *first_ns) < kWallClockMinNs) {
     facts_.base_words = fmt::format(
-        "\"baseTimeNanoseconds\" is {}, which leads to times before the year 2001: it is not used",
+        "\"baseTimeNanoseconds\" is {}, which gives times before the year 2001 and is ignored",
         facts_.base_time_ns);
     facts_.base_time_ns = 0;
   }
@@ -253,10 +253,10 @@ void TraceFileScan::End(std::string problem) {
 }
 
 void TraceFileScan::EndMapping() {
-  if (facts_.complete && !has_version_) Refuse("a mapping file without a version");
+  if (facts_.complete && !has_version_) Refuse("the mapping file has no version");
   if (facts_.problem.empty() && facts_.elements > limits::kMappingEntriesMax) {
-    facts_.problem = fmt::format("{} entries; the first {} are read", facts_.elements,
-                                 limits::kMappingEntriesMax);
+    facts_.problem = fmt::format("the file has {} entries; only the first {} are read",
+                                 facts_.elements, limits::kMappingEntriesMax);
   }
 }
 
@@ -269,12 +269,13 @@ void TraceFileScan::EndTrace() {
     facts_.problem = "the file is empty";
   } else if (facts_.elements > 0) {
     if (!has_event_) {
-      Refuse(fmt::format("no trace: none of its {} elements has a phase, \"ph\"", facts_.elements));
+      Refuse(
+          fmt::format("not a trace: none of its {} elements has a phase, \"ph\"", facts_.elements));
     }
   } else if (facts_.complete && !cutter_.has_array()) {
-    Refuse("no trace: JSON without a list \"traceEvents\"");
+    Refuse("not a trace: JSON without a list \"traceEvents\"");
   } else if (!facts_.complete && !cutter_.has_array() && is_malformed_) {
-    Refuse(fmt::format("no trace: {}", DescribeContent(first_bytes_)));
+    Refuse(fmt::format("not a trace: {}", DescribeContent(first_bytes_)));
   } else if (facts_.complete && !cutter_.is_closed()) {
     facts_.complete = false;
     facts_.problem = "the file ends before its first event";

@@ -177,7 +177,7 @@ absl::Status TraceFileStream::Probe() {
     if (!options_.must_be_trace) {
       state_ = State::kNoTrace;
       problem_ = kind == ContentKind::kMapping
-                     ? "entries of a mapping file, which is named framework_mapping_*.json"
+                     ? "mapping entries; a mapping file must be named framework_mapping_*.json"
                      : DescribeContent(bytes);
       file_.reset();
       return absl::OkStatus();
@@ -272,11 +272,11 @@ void TraceFileStream::StepDrain() {
   if (absl::IsAborted(done.status())) return BeginCheck();
   if (done.ok() && !*done) return;
   if (reader_->content_mark() != facts_.content_mark) {
-    return EndChanged("it changed while it was read, and events of two contents may be mixed");
+    return EndChanged("it changed while it was read, and events of two versions may be mixed");
   }
   if (facts_.bytes_behind > 0) {
-    AddDamage(position_, fmt::format("{} bytes behind the end of the trace are not read",
-                                     facts_.bytes_behind));
+    AddDamage(position_,
+              fmt::format("{} bytes after the end of the trace are not read", facts_.bytes_behind));
   }
   End();
 }

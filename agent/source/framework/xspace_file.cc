@@ -44,7 +44,7 @@ XSpaceFileScan::XSpaceFileScan(TraceFile file)
   facts_.kind = ContentKind::kXSpace;
   if (file_->is_gzip()) {
     facts_.complete = facts_.is_refused = true;
-    facts_.problem = "an XSpace inside gzip data: unpack it";
+    facts_.problem = "the XSpace is compressed with gzip; decompress it";
     scan_.reset();
   }
 }
@@ -125,7 +125,8 @@ void SessionBase::Apply(TraceFileFacts& facts) const {
   const XSpaceFacts& beside = scan_.facts();
   // Times stay as they are, and the text says why.
   if (!beside.start_ns) {
-    facts.base_words = fmt::format("{} beside it does not say when the session began", name_);
+    facts.base_words =
+        fmt::format("{} beside it does not have the start time of the session", name_);
     return;
   }
   // Times of a hostile file may be anything.
@@ -137,7 +138,7 @@ void SessionBase::Apply(TraceFileFacts& facts) const {
   }
   facts.base_time_ns = *beside.start_ns;
   facts.has_own_time = false;
-  facts.base_words = fmt::format("its times count from the session's begin in {}", name_);
+  facts.base_words = fmt::format("its times count from the start of the session in {}", name_);
 }
 
 }  // namespace neurontrace

@@ -151,8 +151,7 @@ struct XSpaceReader::Impl {
       return Kind::kEnd;
     }
     XSpaceWire::Field about;
-    if (!wire.Next(wire.size(), about))
-      return LoseFile("the file ends in the middle or is damaged");
+    if (!wire.Next(wire.size(), about)) return LoseFile("the file is truncated or damaged");
     if (about.number == xspace_field::kSpacePlanes && about.has_length) {
       plane = {.begin = wire.position(), .end = about.end};
       ++planes;
@@ -289,7 +288,7 @@ struct XSpaceReader::Impl {
     const uint64_t begin = wire.position();
     if (about.end - begin > limits::kFrameworkEventBytesMax) {
       wire.Seek(about.end);
-      return LoseEvent(LossReason::kLimit, "is longer than an event may be");
+      return LoseEvent(LossReason::kLimit, "exceeds the size limit");
     }
     Event read;
     const bool is_good = ReadEvent(about.end, read);
@@ -339,12 +338,12 @@ struct XSpaceReader::Impl {
     // Aggregated events have a number of occurrences in place of an offset (xplane.proto,
     // XEvent.data).
     if (read.has_occurrences) {
-      return LoseEvent(LossReason::kMalformed, "is a sum of several and has no time");
+      return LoseEvent(LossReason::kMalformed, "is an aggregate of several events and has no time");
     }
     const auto name = plane.event_names.find(read.metadata_id);
     if (name == plane.event_names.end()) {
       return too_many_names
-                 ? LoseEvent(LossReason::kLimit, "has a name beyond those that are kept of a plane")
+                 ? LoseEvent(LossReason::kLimit, "has a name beyond the limit of its plane")
                  : LoseEvent(LossReason::kMalformed, "has a name that its plane does not list");
     }
     const auto time_ns = TimeOf(read.offset_ps);
@@ -361,7 +360,7 @@ struct XSpaceReader::Impl {
     for (size_t i = 0; fits && i < name->second.stats.size(); ++i) {
       fits = AddStat(name->second.stats[i]);
     }
-    if (!fits) return LoseEvent(LossReason::kLimit, "has more attributes than an event may have");
+    if (!fits) return LoseEvent(LossReason::kLimit, "has more attributes than the limit");
     return Kind::kEvent;
   }
 
@@ -481,10 +480,9 @@ struct XSpaceReader::Impl {
   // The next plane begins at a known place, too.
   std::optional<Kind> LosePlane() {
     if (!wire.status().ok()) return LoseFile("");
-    const Kind kind = Lose(LossReason::kMalformed, false,
-                           fmt::format("plane {} is damaged: none of its events from here on are "
-                                       "read",
-                                       planes));
+    const Kind kind =
+        Lose(LossReason::kMalformed, false,
+             fmt::format("plane {} is damaged; its remaining events are not read", planes));
     wire.Seek(plane.end);
     plane = {};
     state = State::kSpace;

@@ -181,7 +181,7 @@ TEST(XSpaceReader, StatsOfEveryTypeBecomeAttributes) {
                 Environment(kStartNs));
   EXPECT_THAT(content.spans,
               ElementsAre("xla_host@0 tid 1 name='e' dur_ns=0 u=18446744073709551615 i=-7 "
-                          "d=0.500000 inf='inf' s='text' b='3 bytes, not kept' r='referred to' "
+                          "d=0.500000 inf='inf' s='text' b='3 bytes, not stored' r='referred to' "
                           "unnamed_stat=2"));
 }
 
@@ -258,7 +258,7 @@ TEST(XSpaceReader, OfAFileThatEndsInTheMiddleWholePlanesAreRead) {
     // Of the second session the first plane may be there, or both.
     EXPECT_GE(content.spans.size(), 3u);
     if (content.facts.complete) continue;
-    EXPECT_THAT(content.facts.problem, HasSubstr("ends in the middle"));
+    EXPECT_THAT(content.facts.problem, HasSubstr("is truncated"));
     ASSERT_THAT(content.losses, SizeIs(1));
     EXPECT_TRUE(content.losses[0].events_unknown);
   }

@@ -81,8 +81,7 @@ struct XSpaceScan::Impl {
       if (plane ? StepPlane() : StepSpace()) continue;
       if (!wire.status().ok()) return Finish(std::string(wire.status().message()));
       if (!plane) {
-        return Finish(
-            fmt::format("the file ends in the middle or is damaged, at byte {}", wire.position()));
+        return Finish(fmt::format("the file is truncated or damaged at byte {}", wire.position()));
       }
       wire.Seek(plane->end);  // damage in it is reported when it is read
     }

@@ -149,7 +149,7 @@ void XSpaceWire::Fill() {
   if (!bytes.ok()) {
     status_ = bytes.status();
   } else if (*bytes == 0) {
-    status_ = DataLoss("the file is shorter than it was when it was opened");
+    status_ = DataLoss("the file became shorter after it was opened");
   }
   window_begin_ = position_;
   window_.resize(bytes.ok() ? std::min(*bytes, window_.size()) : 0);
@@ -193,7 +193,7 @@ bool ReadXSpaceStat(XSpaceWire& wire, uint64_t end, XSpaceStat& stat) {
       case xspace_field::kStatBytes:
         stat.type = ValueType::kString;
         // Bytes have no text form; only their size is kept.
-        stat.text = fmt::format("{} bytes, not kept", about.end - wire.position());
+        stat.text = fmt::format("{} bytes, not stored", about.end - wire.position());
         break;
       case xspace_field::kStatReference:
         stat.type = ValueType::kString;

@@ -13,13 +13,13 @@
 // for it. It decides for all captures, reads /proc at most once, and schedules itself.
 namespace neurontrace {
 HostSource::HostSource(Options options, const Clock& clock, TaskRunner& runner, ChunkSink& sink,
-                       AgentSourceMetrics& metrics, IsRecording is_recording)
+                       AgentSourceMetrics& metrics, const CaptureParticipants& participants)
     : options_(std::move(options)),
       clock_(clock),
       runner_(runner),
       sink_(sink),
       metrics_(metrics),
-      is_recording_(std::move(is_recording)) {}
+      participants_(participants) {}
 
 HostSource::~HostSource() = default;
 
@@ -112,8 +112,8 @@ void HostSource::EndOrphans(const CaptureId& capture_id, Capture& capture) {
         cursor.source_position,
         {.place = LossPlace::kAgentQueue,
          .reason = LossReason::kUnknown,
-         .detail = is_of_this_boot ? "no samples of the host from here on: their agent has ended"
-                                   : "no samples of the host from here on: it was restarted"});
+         .detail = is_of_this_boot ? "no host samples from here on: the agent ended"
+                                   : "no host samples from here on: the host was rebooted"});
     writer->End(cursor.source_position);
     capture.orphans.push_back(std::move(writer));
   }
@@ -145,9 +145,9 @@ std::optional<HostReading> HostSource::Read() {
   if (problem != problem_) {
     problem_ = std::move(problem);
     if (problem_.empty()) {
-      spdlog::info("host: its processors and memory are sampled again");
+      spdlog::info("host: processors and memory are sampled again");
     } else {
-      spdlog::warn("host: no samples of its processors and memory: {}", problem_);
+      spdlog::warn("host: cannot sample processors and memory: {}", problem_);
     }
   }
   if (reading.ok()) return *std::move(reading);
@@ -184,7 +184,7 @@ void HostSource::Work() {
   bool samples = false;
   for (auto& [capture_id, capture] : captures_) {
     if (!IsOn(capture)) continue;
-    capture.records = is_recording_(capture_id);
+    capture.records = participants_.Records(capture_id);
     has_streams = has_streams || capture.stream != nullptr;
     // When recording starts or ends, a sample is taken at once.
     changes = changes || capture.records != capture.samples();

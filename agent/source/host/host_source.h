@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/source/capture_participants.h"
 #include "agent/source/host/host_stream.h"
 #include "agent/source/source.h"
 #include "lib/base/task_runner.h"
@@ -35,13 +35,11 @@ class HostSource final : public Source {
     std::string proc_root = "/proc";
     bool enabled = true;
   };
-  // Returns whether anything on this host records for that capture now. Called on the sequence,
-  // from a task, never from within a call of this class's functions.
-  using IsRecording = std::function<bool(const CaptureId&)>;
 
-  // All references, and what `is_recording` refers to, outlive the source.
+  // All references outlive the source. `participants` is asked from a task, never from within a
+  // call of this class's functions.
   HostSource(Options options, const Clock& clock, TaskRunner& runner, ChunkSink& sink,
-             AgentSourceMetrics& metrics, IsRecording is_recording);
+             AgentSourceMetrics& metrics, const CaptureParticipants& participants);
   ~HostSource() override;
 
   void ApplyOrder(const SourceOrder& order) override;
@@ -51,8 +49,8 @@ class HostSource final : public Source {
   void Forget(const CaptureId& capture_id) override;
   void Flush() override;
 
-  // Called when the result of IsRecording has changed for some capture; it is asked soon, by a
-  // task.
+  // Called when the result of CaptureParticipants::Records has changed for some capture; it is
+  // asked soon, by a task.
   void LookAgain();
 
  private:
@@ -96,7 +94,7 @@ class HostSource final : public Source {
   TaskRunner& runner_;
   ChunkSink& sink_;
   AgentSourceMetrics& metrics_;
-  const IsRecording is_recording_;
+  const CaptureParticipants& participants_;
   std::map<CaptureId, Capture> captures_;
   uint64_t sample_due_ns_ = 0;  // monotonic
   uint64_t wake_ns_ = 0;        // monotonic, of the task that is to come; 0: none

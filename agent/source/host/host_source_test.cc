@@ -24,6 +24,19 @@ using ::testing::SizeIs;
 
 constexpr uint64_t kMs = 1'000'000;
 
+// Captures that something on this host records for; counts the questions.
+class FakeParticipants final : public CaptureParticipants {
+ public:
+  bool Records(const CaptureId& id) const override {
+    ++asked;
+    return recording.contains(id);
+  }
+  std::vector<WorkerIdentity> WorkersOf(const CaptureId&) const override { return {}; }
+
+  std::set<CaptureId> recording;
+  mutable int asked = 0;
+};
+
 class HostSourceTest : public ::testing::Test {
  protected:
   HostSourceTest() {
@@ -46,14 +59,15 @@ class HostSourceTest : public ::testing::Test {
         << fmt::format("MemTotal: 4000 kB\nMemAvailable: {} kB\n", available_kb);
   }
   void MakeSource() {
-    source_ = std::make_unique<HostSource>(options_, clock_, runner_, sink_, metrics_,
-                                           [this](const CaptureId& id) {
-                                             ++asked_;
-                                             return recording_.contains(id);
-                                           });
+    source_ =
+        std::make_unique<HostSource>(options_, clock_, runner_, sink_, metrics_, participants_);
   }
   void SetRecording(bool records) {
-    records ? void(recording_.insert(capture_)) : void(recording_.erase(capture_));
+    if (records) {
+      participants_.recording.insert(capture_);
+    } else {
+      participants_.recording.erase(capture_);
+    }
     source_->LookAgain();
   }
   void Start() { source_->ApplyOrder(SourceOrder::Start(capture_, spec_, sink_.Cursors())); }
@@ -83,15 +97,14 @@ class HostSourceTest : public ::testing::Test {
   HostSource::Options options_;
   CaptureId capture_;
   CaptureSpec spec_;
-  std::set<CaptureId> recording_;
-  int asked_ = 0;
+  FakeParticipants participants_;
   RecordingSink sink_;
   AgentSourceMetrics metrics_;
   std::unique_ptr<HostSource> source_;
 };
 
 TEST_F(HostSourceTest, SamplesOnceASecondFromTheBeginningOfTheIntervalOn) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   Pass(0);
   SetProc(25, 75, 1000);
@@ -132,7 +145,7 @@ TEST_F(HostSourceTest, WaitsUntilSomethingRecordsHere) {
   source_->ApplyOrder(SourceOrder::Begin(capture_, {}));
   Pass(3000);
   EXPECT_THAT(sink_.entries, IsEmpty());
-  EXPECT_EQ(asked_, 1) << "it is told, and does not ask";
+  EXPECT_EQ(participants_.asked, 1) << "it is told, and does not ask";
   SetRecording(true);
   Pass(0);
   SetProc(1, 1, 1);
@@ -151,7 +164,7 @@ TEST_F(HostSourceTest, CaptureThatNothingRecordsForEndsWithoutAStream) {
 }
 
 TEST_F(HostSourceTest, ShortCaptureHasOneSampleOfItsLength) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   Pass(400);
   SetProc(30, 10, 1000);
@@ -161,7 +174,7 @@ TEST_F(HostSourceTest, ShortCaptureHasOneSampleOfItsLength) {
 }
 
 TEST_F(HostSourceTest, EndOfTheCaptureRightBehindASampleAddsNone) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   Pass(0);
   SetProc(30, 10, 1000);
@@ -173,7 +186,7 @@ TEST_F(HostSourceTest, EndOfTheCaptureRightBehindASampleAddsNone) {
 }
 
 TEST_F(HostSourceTest, ReadingThatFailsMakesTheNextIntervalLonger) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   Pass(0);
   std::filesystem::remove(options_.proc_root + "/meminfo");
@@ -187,7 +200,7 @@ TEST_F(HostSourceTest, ReadingThatFailsMakesTheNextIntervalLonger) {
 }
 
 TEST_F(HostSourceTest, WithoutRoomTheNextIntervalIsLonger) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   Pass(0);
   sink_.has_room = false;
@@ -201,11 +214,11 @@ TEST_F(HostSourceTest, WithoutRoomTheNextIntervalIsLonger) {
 }
 
 TEST_F(HostSourceTest, TwoCapturesHaveTheirOwnIntervalsOfOneReading) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   Pass(500);
   const CaptureId second = CaptureId::Make(clock_, random_);
-  recording_.insert(second);
+  participants_.recording.insert(second);
   source_->ApplyOrder(SourceOrder::Start(second, spec_, {}));
   Pass(0);
   SetProc(10, 30, 1000);
@@ -217,7 +230,7 @@ TEST_F(HostSourceTest, TwoCapturesHaveTheirOwnIntervalsOfOneReading) {
 }
 
 TEST_F(HostSourceTest, AgentThatStartsAgainGoesOnAndSaysSinceWhenItHasNothing) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   StoreSample();
   source_.reset();
@@ -240,7 +253,7 @@ TEST_F(HostSourceTest, AgentThatStartsAgainGoesOnAndSaysSinceWhenItHasNothing) {
 }
 
 TEST_F(HostSourceTest, StreamOfAnAgentBeforeIsEndedOnceTheCaptureHasStopped) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   StoreSample();
   MakeSource();
@@ -253,7 +266,7 @@ TEST_F(HostSourceTest, StreamOfAnAgentBeforeIsEndedOnceTheCaptureHasStopped) {
 }
 
 TEST_F(HostSourceTest, SamplesWhileSomethingRecordsAndNotWhenItHasEnded) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   Pass(0);
   SetProc(10, 30, 1000);
@@ -277,7 +290,7 @@ TEST_F(HostSourceTest, SamplesWhileSomethingRecordsAndNotWhenItHasEnded) {
 }
 
 TEST_F(HostSourceTest, EndedWhileNothingRecordsItTakesNoLastSample) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   Pass(1000);
   SetRecording(false);
@@ -288,7 +301,7 @@ TEST_F(HostSourceTest, EndedWhileNothingRecordsItTakesNoLastSample) {
 
 TEST_F(HostSourceTest, UnreadableProcIsTriedOnceASecond) {
   std::filesystem::remove(options_.proc_root + "/stat");
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   Pass(10'500);
   EXPECT_EQ(metrics_.host_readings_failed, 11u);
@@ -302,7 +315,7 @@ TEST_F(HostSourceTest, UnreadableProcIsTriedOnceASecond) {
 }
 
 TEST_F(HostSourceTest, LongIntervalGetsAChunkOfItsOwn) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   Pass(2000);
   SetProc(10, 30, 1000);
@@ -325,7 +338,7 @@ TEST_F(HostSourceTest, LongIntervalGetsAChunkOfItsOwn) {
 }
 
 TEST_F(HostSourceTest, KilledAgentsGapIsToldFromItsFirstSampleOn) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   Pass(0);
   SetProc(10, 30, 1000);
@@ -342,7 +355,7 @@ TEST_F(HostSourceTest, KilledAgentsGapIsToldFromItsFirstSampleOn) {
 }
 
 TEST_F(HostSourceTest, PositionAtTheEndOfAllNumbersDoesNotWrap) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   StreamCursor cursor{.next_sequence = 1, .source_position = UINT64_MAX, .source_skip = 1};
   cursor.stream = {.agent_id = "agent",
                    .worker = {.instance_id = "i-1", .boot_id = "boot"},
@@ -359,7 +372,7 @@ TEST_F(HostSourceTest, PositionAtTheEndOfAllNumbersDoesNotWrap) {
 }
 
 TEST_F(HostSourceTest, GoingOnAloneBeginsNothingNew) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   source_->ApplyOrder(SourceOrder::Continue(capture_, spec_, {}));
   Pass(5000);
   EXPECT_THAT(sink_.entries, IsEmpty());
@@ -374,7 +387,7 @@ TEST_F(HostSourceTest, GoingOnAloneBeginsNothingNew) {
 
 // The aggregator is away, and may have stopped the capture while no agent ran.
 TEST_F(HostSourceTest, GapBeforeGoingOnAloneHasNoEnd) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   StoreSample();
   source_.reset();
@@ -393,7 +406,7 @@ TEST_F(HostSourceTest, GapBeforeGoingOnAloneHasNoEnd) {
 }
 
 TEST_F(HostSourceTest, GapOfACaptureThatIsContinuedBeforeASampleEndsThere) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   StoreSample();
   MakeSource();
@@ -407,7 +420,7 @@ TEST_F(HostSourceTest, GapOfACaptureThatIsContinuedBeforeASampleEndsThere) {
 }
 
 TEST_F(HostSourceTest, CursorsThatAreToldAgainCount) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   StoreSample();
   MakeSource();
@@ -419,7 +432,7 @@ TEST_F(HostSourceTest, CursorsThatAreToldAgainCount) {
 }
 
 TEST_F(HostSourceTest, StreamOfAnEarlierBootIsEndedWithTheCapture) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   StoreSample();
   options_.boot_id = "next boot";
@@ -437,11 +450,11 @@ TEST_F(HostSourceTest, StreamOfAnEarlierBootIsEndedWithTheCapture) {
   ASSERT_THAT(sink_.Losses(), SizeIs(1));
   EXPECT_EQ(sink_.Losses()[0].events, 0u);
   EXPECT_FALSE(sink_.Losses()[0].events_unknown);
-  EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("was restarted"));
+  EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("was rebooted"));
 }
 
 TEST_F(HostSourceTest, WhatIsEndedLateIsToldWithoutATime) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   StoreSample();
   Pass(3'600'000);  // the capture stops meanwhile
@@ -454,7 +467,7 @@ TEST_F(HostSourceTest, WhatIsEndedLateIsToldWithoutATime) {
 }
 
 TEST_F(HostSourceTest, AgentThatIsToTakeNoneEndsWhatIsThere) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   Start();
   StoreSample();
   const size_t chunks = sink_.entries.size();
@@ -470,7 +483,7 @@ TEST_F(HostSourceTest, AgentThatIsToTakeNoneEndsWhatIsThere) {
 }
 
 TEST_F(HostSourceTest, CapturesThatAreNotItsOwnAreFinishedAtOnce) {
-  recording_.insert(capture_);
+  participants_.recording.insert(capture_);
   spec_.selection.instance_ids = {"i-2"};
   Start();
   EXPECT_TRUE(source_->IsFinished(capture_));

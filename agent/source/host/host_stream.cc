@@ -114,9 +114,8 @@ void HostStream::Resume(const StreamCursor& cursor, bool is_confirmed) {
        .reason = LossReason::kUnknown,
        .first_timestamp_ns = since_ns,
        .last_timestamp_ns = is_confirmed ? before_.realtime_ns : since_ns,
-       .detail = is_confirmed
-                     ? "no samples of the host: its agent was restarted"
-                     : "no samples of the host until the next one: its agent was restarted"});
+       .detail = is_confirmed ? "no host samples: the agent was restarted"
+                              : "no host samples until the next one: the agent was restarted"});
 }
 
 void HostStream::Take(HostReading reading) {

@@ -61,14 +61,14 @@ absl::StatusOr<CpuTimes> ParseCpuLine(std::string_view line) {
   if (!number.empty()) {
     const auto cpu = NumberOf<uint32_t>(number);
     if (!cpu || *cpu == CpuTimes::kAverage) {
-      return InvalidArgument("/proc/stat: '{}' names no processor", whole);
+      return InvalidArgument("/proc/stat: '{}' has an invalid processor number", whole);
     }
     times.cpu = *cpu;
   }
   size_t count = 0;
   for (std::string_view word = TakeWord(line); !word.empty(); word = TakeWord(line), ++count) {
     const auto ticks = NumberOf<uint64_t>(word);
-    if (!ticks) return InvalidArgument("/proc/stat: '{}' has a time that is no number", whole);
+    if (!ticks) return InvalidArgument("/proc/stat: '{}' has a time that is not a number", whole);
     // Guest times are contained in user and nice, and would count twice.
     if (count >= kTimesCounted) continue;
     times.total = SumOf(times.total, *ticks);
@@ -89,11 +89,11 @@ absl::StatusOr<std::vector<CpuTimes>> ParseCpuTimes(std::string_view proc_stat) 
     }
     ASSIGN_OR_RETURN(const CpuTimes times, ParseCpuLine(TakeLine(proc_stat)));
     if (!seen.insert(times.cpu).second) {
-      return InvalidArgument("/proc/stat: one processor comes twice");
+      return InvalidArgument("/proc/stat: a processor is listed twice");
     }
     all.push_back(times);
   }
-  if (all.empty()) return InvalidArgument("/proc/stat: it does not begin with processors");
+  if (all.empty()) return InvalidArgument("/proc/stat: the first line is not a processor");
   return all;
 }
 
@@ -120,11 +120,11 @@ absl::StatusOr<MemoryReading> ParseMemory(std::string_view proc_meminfo) {
     if (value == nullptr) continue;
     *value = NumberOf<uint64_t>(TakeWord(line));
     if (!*value || **value > UINT64_MAX / 1024 || TakeWord(line) != "kB") {
-      return InvalidArgument("/proc/meminfo: {} is no number of kB", key);
+      return InvalidArgument("/proc/meminfo: {} is not a number of kB", key);
     }
   }
   if (!total_kb || !available_kb) {
-    return InvalidArgument("/proc/meminfo: no {}", total_kb ? "MemAvailable" : "MemTotal");
+    return InvalidArgument("/proc/meminfo: {} is missing", total_kb ? "MemAvailable" : "MemTotal");
   }
   MemoryReading memory;
   memory.total_bytes = *total_kb * 1024;

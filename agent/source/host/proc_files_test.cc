@@ -37,15 +37,17 @@ TEST(ProcFilesTest, ReadsTheFourTimesOfTheOldestKernels) {
 }
 
 TEST(ProcFilesTest, RefusesWhatNoKernelWrites) {
-  EXPECT_THAT(ParseCpuTimes("").status().message(), HasSubstr("does not begin with processors"));
-  EXPECT_THAT(ParseCpuTimes("intr 1\n").status().message(), HasSubstr("does not begin"));
+  EXPECT_THAT(ParseCpuTimes("").status().message(), HasSubstr("the first line is not a processor"));
+  EXPECT_THAT(ParseCpuTimes("intr 1\n").status().message(),
+              HasSubstr("the first line is not a processor"));
   EXPECT_THAT(ParseCpuTimes("cpu 1 2 3\n").status().message(), HasSubstr("too few times"));
-  EXPECT_THAT(ParseCpuTimes("cpu 1 2 3 -4\n").status().message(), HasSubstr("no number"));
+  EXPECT_THAT(ParseCpuTimes("cpu 1 2 3 -4\n").status().message(), HasSubstr("not a number"));
   EXPECT_THAT(ParseCpuTimes("cpu 1 2 3 99999999999999999999\n").status().message(),
-              HasSubstr("no number"));
-  EXPECT_THAT(ParseCpuTimes("cpux 1 2 3 4\n").status().message(), HasSubstr("names no processor"));
+              HasSubstr("not a number"));
+  EXPECT_THAT(ParseCpuTimes("cpux 1 2 3 4\n").status().message(),
+              HasSubstr("invalid processor number"));
   EXPECT_THAT(ParseCpuTimes("cpu0 1 2 3 4\ncpu0 1 2 3 4\n").status().message(),
-              HasSubstr("comes twice"));
+              HasSubstr("listed twice"));
   std::string many;
   for (size_t i = 0; i <= limits::kHostCpusMax + 1; ++i) many += fmt::format("cpu{} 1 2 3 4\n", i);
   EXPECT_EQ(ParseCpuTimes(many).status().code(), absl::StatusCode::kResourceExhausted);
@@ -83,9 +85,9 @@ TEST(ProcFilesTest, ReadsMemory) {
 TEST(ProcFilesTest, RefusesMemoryThatIsNotToldOrTooMuch) {
   EXPECT_THAT(ParseMemory("MemTotal: 1 kB\n").status().message(), HasSubstr("no MemAvailable"));
   EXPECT_THAT(ParseMemory("MemAvailable: 1 kB\n").status().message(), HasSubstr("no MemTotal"));
-  EXPECT_THAT(ParseMemory("MemTotal: 1 MB\n").status().message(), HasSubstr("no number of kB"));
+  EXPECT_THAT(ParseMemory("MemTotal: 1 MB\n").status().message(), HasSubstr("not a number of kB"));
   EXPECT_THAT(ParseMemory("MemTotal: 18446744073709551615 kB\n").status().message(),
-              HasSubstr("no number of kB"));
+              HasSubstr("not a number of kB"));
   const auto memory = ParseMemory("MemTotal: 1 kB\nMemAvailable: 2 kB\n");
   ASSERT_TRUE(memory.ok());
   EXPECT_EQ(memory->used_bytes, 0u);

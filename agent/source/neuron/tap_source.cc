@@ -73,16 +73,15 @@ TapSource::~TapSource() {
 }
 
 absl::Status TapSource::Start() {
-  const auto may_accept = [this] {
-    const bool full = closer_.full();
-    if (full) AgentSourceMetrics::Add(metrics_.tap_accepts_put_off);
-    return !full;
-  };
-  ASSIGN_OR_RETURN(
-      server_, TapServer::Listen(options_.server, runner_, may_accept,
-                                 [this](UniqueFd socket) { AddConnection(std::move(socket)); }));
+  ASSIGN_OR_RETURN(server_, TapServer::Listen(options_.server, runner_, *this));
   spdlog::info("waiting for taps at {}", options_.server.path);
   return absl::OkStatus();
+}
+
+bool TapSource::MayAccept() {
+  const bool full = closer_.full();
+  if (full) AgentSourceMetrics::Add(metrics_.tap_accepts_put_off);
+  return !full;
 }
 
 void TapSource::AddConnection(UniqueFd accepted) {
@@ -126,7 +125,7 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
   }
   const std::optional<uid_t> user = connections_.at(&session).user;
   if (!HasShare(WorkersOf(user), workers_.size(), limits::kWorkersPerAgentMax)) {
-    return ResourceExhausted("{} already has {} workers of {} in total", WordsOf(user),
+    return ResourceExhausted("too many workers: {} has {} of the {} on this agent", WordsOf(user),
                              WorkersOf(user), workers_.size());
   }
   // A new file: a process that is not known, or a known one with a new tap.
@@ -303,7 +302,7 @@ void TapSource::EndOrphans(Capture& capture) {
     status.state = CaptureWorkerState::kLost;
     if (cursor.next_sequence == 0) {
       if (status.streams == 0) {
-        status.detail = "worker and agent ended before anything of it was stored";
+        status.detail = "the worker and the agent ended before any of its data was stored";
       }
       continue;
     }
@@ -311,13 +310,14 @@ void TapSource::EndOrphans(Capture& capture) {
     auto writer = std::make_unique<StreamWriter>(capture.plan.id, stream, clock_,
                                                  shared_.streams.sink, metrics_);
     writer->Resume(resumed);
-    writer->AddLoss(cursor.source_position,
-                    {.place = LossPlace::kTapBuffer,
-                     .reason = LossReason::kUnknown,
-                     .events_unknown = true,
-                     .detail = "worker and agent ended, and what lay between them with them"});
+    writer->AddLoss(
+        cursor.source_position,
+        {.place = LossPlace::kTapBuffer,
+         .reason = LossReason::kUnknown,
+         .events_unknown = true,
+         .detail = "the worker and the agent ended; the data in transit between them is lost"});
     writer->End(cursor.source_position);
-    status.detail = "worker and agent ended; what was handed over before is kept";
+    status.detail = "the worker and the agent ended; the data delivered before is kept";
     status.events_read += writer->counts().read;
     status.events_stored += writer->counts().stored;
     status.events_lost += writer->counts().lost;

@@ -17,6 +17,7 @@
 #include "agent/source/host_instant.h"
 #include "agent/source/neuron/tap/tap_server.h"
 #include "agent/source/neuron/tap/tap_session.h"
+#include "agent/source/neuron/tap/tapped_workers.h"
 #include "agent/source/neuron/tap_worker.h"
 #include "agent/source/source.h"
 #include "lib/base/task_runner.h"
@@ -78,7 +79,10 @@ inline std::vector<WaitingReader> ReadingOrder(std::vector<WaitingReader> waitin
 // is released only when every row and loss of it is durable. An agent that restarts reads from
 // there, and skips what the cursors of its orders show as stored
 // (docs/decisions/0006-exactly-once-from-the-ring.md).
-class TapSource final : public Source, private TapSession::Listener {
+class TapSource final : public Source,
+                        public TappedWorkers,
+                        private TapServer::Listener,
+                        private TapSession::Listener {
  public:
   // How long a worker may take to find this agent: taps without an agent try again at least every
   // five seconds.
@@ -125,8 +129,8 @@ class TapSource final : public Source, private TapSession::Listener {
   };
   Headroom headroom() const;
 
-  // Returns whether the process is a worker with a tap here.
-  bool HasWorker(uint32_t pid, uint64_t start_time_ticks) const;
+  // TappedWorkers
+  bool HasWorker(uint32_t pid, uint64_t start_time_ticks) const override;
 
   // Returns the workers whose process the kernel has identified, without those that are only known
   // by their own claim.
@@ -177,6 +181,9 @@ class TapSource final : public Source, private TapSession::Listener {
     std::vector<std::unique_ptr<StreamWriter>> orphans;
   };
 
+  // TapServer::Listener. Waits while too many descriptors of taps are still to be closed.
+  bool MayAccept() override;
+  void OnAccepted(UniqueFd socket) override { AddConnection(std::move(socket)); }
   // TapSession::Listener
   absl::Status OnGreeting(TapSession& session, TapGreeting greeting) override;
   void OnReport(TapSession& session, const TapReport& report) override;

@@ -268,7 +268,7 @@ TEST_F(TapSourceBeginTest, AWorkerThatIsFrozenFromTheOrderToTheEndTookNoPart) {
   EXPECT_NE(status().detail, "stopped before it began");
   Pass(WorkerCapture::kStopPatienceNs / 1'000'000 + 500);
   EXPECT_TRUE(source_->IsFinished(capture_));
-  ExpectRefused(CaptureObstacle::kNoAnswer, "told to begin");
+  ExpectRefused(CaptureObstacle::kNoAnswer, "did not confirm START");
   EXPECT_THAT(sink_.entries, IsEmpty());
 }
 
@@ -284,7 +284,7 @@ TEST_F(TapSourceBeginTest, AnOrderThatTheTapNeverGotIsNoPartEither) {
   Deliver();
   Pass(300);
   EXPECT_TRUE(source_->IsFinished(capture_));
-  ExpectRefused(CaptureObstacle::kNoAnswer, "never said");
+  ExpectRefused(CaptureObstacle::kNoAnswer, "did not confirm START");
 }
 
 TEST_F(TapSourceBeginTest, ATapThatIsAwayFromArmingToTheEndTookNoPart) {

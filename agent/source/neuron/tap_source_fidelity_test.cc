@@ -178,7 +178,7 @@ TEST_F(TapSourceFidelityTest, ComesBackWhenThereIsRoom) {
   }
   ASSERT_FALSE(told.empty());
   EXPECT_EQ(told.back().detail,
-            "without allocation events, as the budget of 2 % of a processor was spent");
+            "without allocation events because the budget of 2 % of a processor is used up");
   EXPECT_GT(told.back().last_timestamp_ns, told.front().first_timestamp_ns);
   EXPECT_EQ(status().events_lost, 0u);
 }

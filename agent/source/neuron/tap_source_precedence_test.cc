@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a standing capture gives a worker to another one and takes it back after it. Method: as
+// Goal: a standing capture is suspended in a worker for another one, until that is over. Method: as
 // tap_source_test.cc.
+#include "agent/source/neuron/capture/suspension_tracker.h"
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/neuron/tap_source_fixture.h"
 #include "lib/trace/suspension.h"
@@ -47,20 +48,20 @@ class TapSourcePrecedenceTest : public TapSourceTest {
   std::string Name(const CaptureId& id) const {
     return id == standing_ ? "standing" : id == capture_ ? "capture" : "other";
   }
-  // What the store would keep of the stretches in which `standing_` did not record.
-  std::vector<Loss> GivenWayTo(const CaptureId& other) {
+  // Returns what the store would keep of the suspensions of `standing_`.
+  std::vector<Suspension> SuspendedFor(const CaptureId& other) {
     source_->Flush();
-    std::vector<Loss> told;
-    for (const Loss& loss : sink_.Losses()) {
-      if (IsGivenWay(loss) && loss.detail == DescribeSuspension(other)) told.push_back(loss);
+    std::vector<Suspension> reports;
+    for (const Suspension& suspension : sink_.Suspensions()) {
+      if (suspension.other == other) reports.push_back(suspension);
     }
-    return told;
+    return reports;
   }
-  static uint64_t First(const std::vector<Loss>& told) {
-    return std::ranges::min_element(told, {}, &Loss::first_timestamp_ns)->first_timestamp_ns;
+  static uint64_t First(const std::vector<Suspension>& reports) {
+    return std::ranges::min_element(reports, {}, &Suspension::begin_ns)->begin_ns;
   }
-  static uint64_t Last(const std::vector<Loss>& told) {
-    return std::ranges::max_element(told, {}, &Loss::last_timestamp_ns)->last_timestamp_ns;
+  static uint64_t Last(const std::vector<Suspension>& reports) {
+    return std::ranges::max_element(reports, {}, &Suspension::end_ns)->end_ns;
   }
   CaptureWorkerStatus StatusOf(const CaptureId& id) { return listener_.statuses[id]; }
 
@@ -68,7 +69,7 @@ class TapSourcePrecedenceTest : public TapSourceTest {
   CaptureId running_;
 };
 
-TEST_F(TapSourcePrecedenceTest, AFlightRecorderGivesWayAndComesBack) {
+TEST_F(TapSourcePrecedenceTest, AFlightRecorderIsSuspendedAndComesBack) {
   Connect();
   source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kFlightRecorder), {}));
   EXPECT_EQ(Obey(), "start standing holding");
@@ -79,7 +80,7 @@ TEST_F(TapSourcePrecedenceTest, AFlightRecorderGivesWayAndComesBack) {
   EXPECT_EQ(listener_.workers.begin()->second.tap_capture, standing_);
 
   source_->ApplyOrder(SourceOrder::Arm(capture_, {}, {}));
-  EXPECT_EQ(StatusOf(capture_).state, CaptureWorkerState::kArmed) << "it would give way";
+  EXPECT_EQ(StatusOf(capture_).state, CaptureWorkerState::kArmed) << "the other would be suspended";
   EXPECT_EQ(Obey(), "") << "but not before the other one begins";
   source_->ApplyOrder(SourceOrder::Begin(capture_, In(50)));
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kSuspended);
@@ -152,7 +153,7 @@ TEST_F(TapSourcePrecedenceTest, AStopWhileItIsSuspendedEndsIt) {
   EXPECT_EQ(StatusOf(capture_).state, CaptureWorkerState::kRecording);
 }
 
-TEST_F(TapSourcePrecedenceTest, ATapThatWasAwayWhenItsFlightRecorderGaveWayIsToldAfterwards) {
+TEST_F(TapSourcePrecedenceTest, ATapThatWasAwayWhenItsFlightRecorderWasSuspendedIsToldAfterwards) {
   Connect();
   source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kFlightRecorder), {}));
   Obey();
@@ -206,9 +207,10 @@ TEST_F(TapSourcePrecedenceTest, AContinuousCaptureSaysWhenAnotherOneHadItsWorker
   const uint64_t from_ns = clock_.RealtimeNs();
   EXPECT_EQ(Obey(), "stop standing, start capture");
   Pass(6'000);
-  ASSERT_FALSE(GivenWayTo(capture_).empty());
-  EXPECT_EQ(First(GivenWayTo(capture_)), from_ns);
-  EXPECT_GE(Last(GivenWayTo(capture_)), from_ns + 6'000'000'000 - SuspensionTracker::kTellNs);
+  ASSERT_FALSE(SuspendedFor(capture_).empty());
+  EXPECT_EQ(First(SuspendedFor(capture_)), from_ns);
+  EXPECT_GE(Last(SuspendedFor(capture_)),
+            from_ns + 6'000'000'000 - SuspensionTracker::kReportIntervalNs);
   Pass(1'500);
   source_->Stop(capture_, Source::kStopNow);
   Pass(20);
@@ -216,8 +218,8 @@ TEST_F(TapSourcePrecedenceTest, AContinuousCaptureSaysWhenAnotherOneHadItsWorker
   EXPECT_EQ(Obey(), "stop capture, start standing");
   tap_.WriteDocument(Document(0, 0, 2), standing_);
   Pass(3'000);
-  EXPECT_EQ(First(GivenWayTo(capture_)), from_ns);
-  EXPECT_EQ(Last(GivenWayTo(capture_)), to_ns) << "and not a moment later";
+  EXPECT_EQ(First(SuspendedFor(capture_)), from_ns);
+  EXPECT_EQ(Last(SuspendedFor(capture_)), to_ns) << "and not a moment later";
   EXPECT_EQ(StatusOf(standing_).events_lost, 0u);
   source_->Stop(standing_, Source::kStopNow);
   Obey();
@@ -226,7 +228,7 @@ TEST_F(TapSourcePrecedenceTest, AContinuousCaptureSaysWhenAnotherOneHadItsWorker
   Pass(300);
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kComplete);
   EXPECT_EQ(StatusOf(standing_).events_stored, 5u);
-  EXPECT_EQ(Last(GivenWayTo(capture_)), to_ns);
+  EXPECT_EQ(Last(SuspendedFor(capture_)), to_ns);
 }
 
 TEST_F(TapSourcePrecedenceTest, OneThatEndsBeforeItsTurnSaysThatItNeverRecorded) {
@@ -244,9 +246,9 @@ TEST_F(TapSourcePrecedenceTest, OneThatEndsBeforeItsTurnSaysThatItNeverRecorded)
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kComplete);
   EXPECT_THAT(StatusOf(standing_).detail,
               HasSubstr("was suspended for capture " + capture_.ToString()));
-  ASSERT_FALSE(GivenWayTo(capture_).empty());
-  EXPECT_EQ(First(GivenWayTo(capture_)), from_ns);
-  EXPECT_GE(Last(GivenWayTo(capture_)), from_ns + 1'000'000'000);
+  ASSERT_FALSE(SuspendedFor(capture_).empty());
+  EXPECT_EQ(First(SuspendedFor(capture_)), from_ns);
+  EXPECT_GE(Last(SuspendedFor(capture_)), from_ns + 1'000'000'000);
 }
 
 TEST_F(TapSourcePrecedenceTest, OneCaptureAfterTheOtherIsSaidOfEach) {
@@ -267,15 +269,15 @@ TEST_F(TapSourcePrecedenceTest, OneCaptureAfterTheOtherIsSaidOfEach) {
   source_->Stop(other_, Source::kStopNow);
   EXPECT_EQ(Obey(), "stop other, start standing");
   Pass(600);
-  ASSERT_FALSE(GivenWayTo(capture_).empty());
-  ASSERT_FALSE(GivenWayTo(other_).empty());
-  EXPECT_EQ(First(GivenWayTo(capture_)), from_ns);
-  EXPECT_EQ(Last(GivenWayTo(capture_)), First(GivenWayTo(other_)));
-  EXPECT_EQ(Last(GivenWayTo(other_)), clock_.RealtimeNs() - 600'000'000);
+  ASSERT_FALSE(SuspendedFor(capture_).empty());
+  ASSERT_FALSE(SuspendedFor(other_).empty());
+  EXPECT_EQ(First(SuspendedFor(capture_)), from_ns);
+  EXPECT_EQ(Last(SuspendedFor(capture_)), First(SuspendedFor(other_)));
+  EXPECT_EQ(Last(SuspendedFor(other_)), clock_.RealtimeNs() - 600'000'000);
 }
 
 // Whatever of it the store has when the agent dies, the next one says the rest.
-TEST_F(TapSourcePrecedenceTest, AnAgentThatStartsAnewKnowsSinceWhenItGaveWay) {
+TEST_F(TapSourcePrecedenceTest, AnAgentThatIsRestartedKnowsTheBeginOfASuspension) {
   for (const bool stored : {false, true}) {
     SCOPED_TRACE(stored);
     sink_.entries.clear();
@@ -319,9 +321,9 @@ TEST_F(TapSourcePrecedenceTest, AnAgentThatStartsAnewKnowsSinceWhenItGaveWay) {
     tap.Answer(TapMessageType::kStop, TapResult::kOk, capture_);
     tap.WriteStarted(standing_);
     Pass(600);
-    ASSERT_FALSE(GivenWayTo(capture_).empty());
-    EXPECT_EQ(First(GivenWayTo(capture_)), from_ns);
-    EXPECT_EQ(Last(GivenWayTo(capture_)), to_ns);
+    ASSERT_FALSE(SuspendedFor(capture_).empty());
+    EXPECT_EQ(First(SuspendedFor(capture_)), from_ns);
+    EXPECT_EQ(Last(SuspendedFor(capture_)), to_ns);
   }
 }
 

@@ -199,7 +199,7 @@ TEST_F(TapSourceSnapshotTest, AWorkerThatExitsDuringCollectionLeavesWhatItGave) 
   EXPECT_TRUE(source_->IsFinished(capture_));
   EXPECT_EQ(status().events_stored, 10u);
   ASSERT_THAT(sink_.Losses(), SizeIs(1));
-  EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("not complete"));
+  EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("incomplete"));
 }
 
 TEST_F(TapSourceSnapshotTest, AWorkerThatIsKilledDuringCollectionIsLost) {

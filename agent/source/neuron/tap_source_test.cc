@@ -142,7 +142,7 @@ TEST_F(TapSourceTest, SaysInWordsWhyAWorkerDoesNotRecord) {
   tap_.Answer(TapMessageType::kStart, TapResult::kAccepted, capture_, "nrt_inspect is on");
   Deliver();
   EXPECT_EQ(status().state, CaptureWorkerState::kRefused);
-  EXPECT_THAT(status().detail, HasSubstr("another profiler is at work"));
+  EXPECT_THAT(status().detail, HasSubstr("another profiler is active"));
   EXPECT_THAT(status().detail, HasSubstr("nrt_inspect is on"));
   tap_.SetState(TapState::kStreaming);
   tap_.Answer(TapMessageType::kStart, TapResult::kNone, capture_);
@@ -297,7 +297,7 @@ TEST_F(TapSourceTest, AStreamThatWasGivenUpMakesItsWorkerLost) {
   Pass(300);
   EXPECT_TRUE(source_->IsFinished(capture_)) << "nothing can wedge it";
   EXPECT_EQ(status().state, CaptureWorkerState::kLost);
-  EXPECT_THAT(status().detail, HasSubstr("given up on the way"));
+  EXPECT_THAT(status().detail, HasSubstr("a stream was abandoned"));
 }
 
 TEST_F(TapSourceTest, TellsAnEndFromADeath) {

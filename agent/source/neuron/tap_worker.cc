@@ -161,9 +161,9 @@ void TapWorker::SettlePrecedence() {
       if (comes_first && (has_it || (other == nullptr && each->WantsTap()))) other = &other_id;
     }
     if (other != nullptr) {
-      capture->GiveWay(View(), *other);
+      capture->Suspend(View(), *other);
     } else if (capture->suspended()) {
-      capture->TakeBack();
+      capture->EndSuspension();
     }
   }
   // Commands come last, when it is settled who has the tap.
@@ -496,7 +496,7 @@ void TapWorker::TellRefusedRecords() {
         {.place = LossPlace::kTapBuffer,
          .reason = LossReason::kFull,
          .events_unknown = true,
-         .detail = "the shared buffer had no room for what the tap had to say of losses"});
+         .detail = "the shared buffer had no room for the tap's loss reports"});
   }
 }
 
@@ -663,7 +663,9 @@ WorkerInfo TapWorker::MakeInfo() const {
   if (pod_) SetPodFacts(*pod_, info.job_facts, info.warnings);
   if (info.state == WorkerState::kUnspecified) {
     info.state = WorkerState::kFailed;
-    info.detail = "the tap is in a state this agent does not know";
+    info.detail =
+        "the tap reports a state that this agent does not know; use a tap and an agent of the same "
+        "release";
   }
   return info;
 }

@@ -15,7 +15,7 @@ namespace neurontrace {
 ClockMap::ClockMap() : pieces_(1) {}
 
 absl::StatusOr<ClockMap> ClockMap::FromPieces(std::vector<Piece> pieces) {
-  if (pieces.empty()) return InvalidArgument("clock map: it has no piece");
+  if (pieces.empty()) return InvalidArgument("clock map: it has no pieces");
   for (size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].rate > kRateMax || pieces[i].rate < -kRateMax) {
       return InvalidArgument("clock map: piece {}: rate {} is beyond {}", i, pieces[i].rate,
@@ -23,7 +23,7 @@ absl::StatusOr<ClockMap> ClockMap::FromPieces(std::vector<Piece> pieces) {
     }
     if (i == 0) continue;
     if (pieces[i].raw_begin_ns <= pieces[i - 1].raw_begin_ns) {
-      return InvalidArgument("clock map: piece {} does not begin after the one before it", i);
+      return InvalidArgument("clock map: piece {} does not begin after the previous one", i);
     }
     // The check is at the last raw time of the piece before: that is where it is highest.
     if (Apply(pieces[i - 1], pieces[i].raw_begin_ns - 1) > pieces[i].reference_begin_ns) {

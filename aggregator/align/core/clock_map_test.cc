@@ -145,7 +145,7 @@ TEST(DeviceMapTest, TellsThemApartByTheExecutionWhereTheRingLeavesItOpen) {
   EXPECT_EQ(map.For({25, 5}), &map.parts[0]);
   EXPECT_EQ(map.For({25, 8}), &map.parts[1]);
   EXPECT_EQ(map.For({25, 6}), nullptr);
-  EXPECT_EQ(map.For({31, 5}), &map.parts[0]) << "written down late";
+  EXPECT_EQ(map.For({31, 5}), &map.parts[0]) << "an event recorded late";
 }
 
 ClockMap Map() {

@@ -34,12 +34,12 @@ uint64_t SecondOf(const DeviceTime& time) {
 }
 
 TEST(DeviceClockTest, TheRingTellsTheSegment) {
-  EXPECT_EQ(SecondOf({kCounterSecond, 0}), 100u) << "before all";
+  EXPECT_EQ(SecondOf({kCounterSecond, 0}), 100u) << "before all segments";
   EXPECT_EQ(SecondOf({kCounterSecond, 10}), 100u);
   EXPECT_EQ(SecondOf({kCounterSecond, 500}), 100u);
   EXPECT_EQ(SecondOf({kCounterSecond, 1'010}), 200u);
   EXPECT_EQ(SecondOf({kCounterSecond, 2'500}), 300u);
-  EXPECT_EQ(SecondOf({kCounterSecond, 9'999}), 300u) << "after all";
+  EXPECT_EQ(SecondOf({kCounterSecond, 9'999}), 300u) << "after all segments";
 }
 
 TEST(DeviceClockTest, BetweenTwoSegmentsTheExecutionTells) {

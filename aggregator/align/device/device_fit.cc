@@ -225,8 +225,8 @@ void DeviceFitter::Fit(Work& work) {
                               .x_end_ns = work.part.range.x_begin_ns,
                               .amount_ns = 0,
                               .words = work.part.cause == SegmentCause::kCounterReset
-                                           ? "the counter started again"
-                                           : "the counter stepped, or its host's clock"});
+                                           ? "the counter restarted"
+                                           : "the counter or its host's clock stepped"});
   }
   // Allow comes first, because the knots that HoldTo adds inherit the bounds.
   Allow(work, fit.knots);

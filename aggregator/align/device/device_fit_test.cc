@@ -47,7 +47,7 @@ TEST(DeviceFitTest, ACounterThatStartsAgainIsTwoSegments) {
   ASSERT_EQ(model.clock.segments.size(), 2u);
   EXPECT_EQ(model.clock.segments[1].cause, SegmentCause::kCounterReset);
   EXPECT_EQ(model.clock.evidence_rejected, 0u);
-  EXPECT_EQ(WordsOf(model), "the counter started again; ");
+  EXPECT_EQ(WordsOf(model), "the counter restarted; ");
   const DeviceTestErrors errors = ErrorsOf(world, model);
   EXPECT_LE(errors.most_ns, 1'500);
   EXPECT_EQ(errors.beyond_bound, 0u);
@@ -73,7 +73,7 @@ TEST(DeviceFitTest, BracketsOfAnotherExecutionAreRejected) {
   }
   const DeviceClockModel model = FitDeviceClock(world.evidence, {});
   ASSERT_EQ(model.clock.segments.size(), 1u);
-  EXPECT_EQ(WordsOf(model), "executions at another time than all others say: 4; ");
+  EXPECT_EQ(WordsOf(model), "executions whose times contradict all others: 4; ");
   EXPECT_EQ(model.clock.evidence_rejected, 4u);
   EXPECT_EQ(ErrorsOf(world, model).beyond_bound, 0u);
 }
@@ -87,8 +87,7 @@ TEST(DeviceFitTest, WithoutAnExecutionInOrderSyncPointsHaveToDo) {
   }
   executions.back().exec_id = 0;
   const DeviceClockModel model = FitDeviceClock(world.evidence, {});
-  EXPECT_EQ(WordsOf(model),
-            "executions or sync points that are not where their numbers belong: 5; ");
+  EXPECT_EQ(WordsOf(model), "executions or sync points out of order: 5; ");
   ASSERT_EQ(model.clock.segments.size(), 1u);
   EXPECT_EQ(ErrorsOf(world, model).beyond_bound, 0u);
   world.evidence.sync_points.clear();
@@ -130,7 +129,7 @@ TEST(DeviceFitTest, SyncPointsOnTheirOwnAreEnough) {
   const DeviceTestErrors errors = ErrorsOf(world, model);
   EXPECT_LE(errors.most_ns, 3'000);
   EXPECT_EQ(errors.beyond_bound, 0u);
-  EXPECT_LE(errors.bound_most_ns, 25'000'000u) << "what the parameters suppose";
+  EXPECT_LE(errors.bound_most_ns, 25'000'000u) << "the bound that the parameters assume";
 }
 
 TEST(DeviceFitTest, BracketsOnTheirOwnAreEnough) {

@@ -25,21 +25,21 @@ namespace {
 std::string_view DescribeFault(DeviceFault fault) {
   switch (fault) {
     case DeviceFault::kImpossible:
-      return "no times at all, or ended before they began";
+      return "events without times, or that end before they begin";
     case DeviceFault::kFitsNothing:
-      return "executions at another time than all others say";
+      return "executions whose times contradict all others";
     case DeviceFault::kOutOfOrder:
-      return "executions or sync points that are not where their numbers belong";
+      return "executions or sync points out of order";
     case DeviceFault::kNowhere:
       return "sync points between two runs of the counter";
     case DeviceFault::kOffCurve:
       return "sync points far from all others";
     case DeviceFault::kBeyondBracket:
-      return "sync points outside of what cause and effect allow";
+      return "sync points outside the limits of cause and effect";
     case DeviceFault::kAlone:
-      return "sync points that their neighbours rule out";
+      return "sync points that contradict their neighbours";
     case DeviceFault::kContradiction:
-      return "contradictions to what came before and after";
+      return "readings that contradict earlier and later ones";
   }
   return "";
 }

@@ -20,7 +20,7 @@ const char* WordsOf(ClockEventKind kind) {
     case ClockEventKind::kMigration:
       return "the hypervisor reported a disruption";
     case ClockEventKind::kClockSource:
-      return "the kernel took another counter";
+      return "the kernel switched to another clock source";
     case ClockEventKind::kUnspecified:
     case ClockEventKind::kRealtimeStep:
       break;

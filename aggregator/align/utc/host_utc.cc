@@ -134,12 +134,12 @@ void Judge::LeaveOut(UtcSource source, std::span<const Seen> seen, std::span<con
   }
   if (count == 0) return;
   judgement_.rejected += count;
-  judgement_.findings.push_back(
-      {ClockFindingKind::kRejectedEvidence, begin_ns, end_ns, std::llround(worst),
-       fmt::format("UTC by {} (the reference's by {}) contradicts {} by up to {:+.1f} us: {} of {} "
-                   "readings left out",
-                   NameOf(source), Names(of_reference_), against, worst / 1e3, count,
-                   seen.size())});
+  judgement_.findings.push_back({ClockFindingKind::kRejectedEvidence, begin_ns, end_ns,
+                                 std::llround(worst),
+                                 fmt::format("UTC from {} (the reference's from {}) contradicts {} "
+                                             "by up to {:+.1f} us; {} of {} readings are ignored",
+                                             NameOf(source), Names(of_reference_), against,
+                                             worst / 1e3, count, seen.size())});
 }
 
 void Judge::ApplySource(UtcSource source) {
@@ -153,7 +153,7 @@ void Judge::ApplySource(UtcSource source) {
     beyond.push_back(Beyond(one.offset, {-one.bound_ns, one.bound_ns}));
     if (beyond.back() == 0) possible.push_back(one);
   }
-  LeaveOut(source, all, beyond, "what the probes prove");
+  LeaveOut(source, all, beyond, "the bounds of the probes");
   if (possible.empty()) return;
   const Consensus consensus = ConsensusOf(possible);
   const bool contradicts_better = error_.has_value() && Beyond(consensus.interval, *error_) != 0;
@@ -172,7 +172,7 @@ void Judge::ApplySource(UtcSource source) {
     std::replace(beyond.begin(), beyond.end(), 0.0, worst);
   }
   LeaveOut(source, possible, beyond,
-           contradicts_better ? "UTC by " + Names(sources_) : "its other readings");
+           contradicts_better ? "UTC from " + Names(sources_) : "its other readings");
   if (is_out) return;
   for (size_t i = 0; i < possible.size(); ++i) {
     if (beyond[i] == 0) kept_.push_back(possible[i]);
@@ -190,11 +190,12 @@ void Judge::ReportShift() {
   judgement_.findings.push_back(
       {ClockFindingKind::kRejectedEvidence, first->reading->x_ns, last->reading->x_ns,
        std::llround(judgement_.shift_ns),
-       fmt::format("UTC by {} (the reference's by {}) shows that probes take {:.1f} us {} to the "
-                   "reference than back, to within {:.1f} us: the estimate moved by {:+.1f} us",
-                   Names(sources_), Names(of_reference_), 2 * std::abs(judgement_.shift_ns) / 1e3,
-                   judgement_.shift_ns < 0 ? "longer" : "less", 2 * judgement_.margin_ns / 1e3,
-                   judgement_.shift_ns / 1e3)});
+       fmt::format(
+           "UTC from {} (the reference's from {}) shows that probes take {:.1f} us {} to the "
+           "reference than back, within {:.1f} us; the estimate is shifted by {:+.1f} us",
+           Names(sources_), Names(of_reference_), 2 * std::abs(judgement_.shift_ns) / 1e3,
+           judgement_.shift_ns < 0 ? "more" : "less", 2 * judgement_.margin_ns / 1e3,
+           judgement_.shift_ns / 1e3)});
 }
 
 // Must be called once: it moves the judgement out.

@@ -101,8 +101,8 @@ void StripFitter::Reject(UtcSource source, uint64_t x_begin_ns, uint64_t x_end_n
   model_.evidence_rejected += count;
   model_.findings.push_back(
       {ClockFindingKind::kRejectedEvidence, x_begin_ns, x_end_ns, std::llround(amount_ns),
-       fmt::format("{} of the reference's own readings of UTC by {} left out: they contradict the "
-                   "others by up to {:+.1f} us",
+       fmt::format("{} of the reference's own UTC readings from {} are ignored because they "
+                   "contradict the others by up to {:+.1f} us",
                    count, NameOf(source), amount_ns / 1e3)});
 }
 

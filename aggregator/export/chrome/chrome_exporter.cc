@@ -16,7 +16,6 @@
 #include "lib/trace/event_json.h"
 #include "lib/trace/fidelity.h"
 #include "lib/trace/host_samples.h"
-#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -296,15 +295,16 @@ absl::Status ChromeExporter::WriteHostCounter(const TimelineRecord& record) {
   return absl::OkStatus();
 }
 
-// Writes each loss as an instant of its process. Called once, in Begin, because losses are known
-// beforehand.
+// Writes each loss and suspension as an instant of its process. Called once, in Begin, because they
+// are known beforehand.
 void ChromeExporter::WriteLosses() {
-  for (const auto& [at_ns, stream, loss] : TraceLosses(*header_)) {
+  for (const LossInstant& instant : TraceLosses(*header_)) {
+    const uint32_t stream = instant.stream;
+    const Loss& loss = instant.loss;
     pid_ = PidOf(rows_.ProcessOf(stream));
     tid_ = pid_;
     lines_ = {};
-    AppendHead("i", IsGivenWay(loss) ? "not recorded" : "events lost", kOwnCategory, at_ns,
-               lines_.head);
+    AppendHead("i", instant.name(), kOwnCategory, instant.at_ns, lines_.head);
     // The scope of the instant: the whole process.
     lines_.head += ",\"s\":\"p\"";
     std::string& out = lines_.arguments;
@@ -469,16 +469,16 @@ absl::Status ChromeExporter::Finish(ExportSummary& summary) {
   waiting_.Warn(summary);
   if (squeezed_ > 0) {
     summary.warnings.push_back(fmt::format(
-        "{} spans are shown as asynchronous events: more overlap on their row than a trace has "
-        "lanes",
+        "{} spans are shown as asynchronous events, because more spans overlap on their row than a "
+        "trace has lanes",
         squeezed_));
   }
   if (executions_) AddWarnings(executions_->counts().Warnings(), summary);
   AddWarnings(arrows_.Warnings(), summary);
   if (arrows_backwards_ > 0) {
     summary.warnings.push_back(
-        fmt::format("{} arrows of framework traces end before they start; "
-                    "viewers that read in the order of time do not draw them",
+        fmt::format("{} arrows of framework traces end before they start; viewers that read events "
+                    "in time order do not draw them",
                     arrows_backwards_));
   }
   AppendOtherData(summary.warnings);

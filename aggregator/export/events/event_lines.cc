@@ -182,7 +182,7 @@ class EventLines {
     if (!status.ok()) {
       ++total_.chunks_left_out;
       source_.ReportUnreadable(stream.number, sequence, status);
-      Warn(fmt::format("chunk {} of {} is left out: {}", sequence, ToString(stream.identity),
+      Warn(fmt::format("chunk {} of {} is omitted: {}", sequence, ToString(stream.identity),
                        std::string(status.message())));
       return absl::OkStatus();
     }
@@ -216,7 +216,7 @@ class EventLines {
       if (text_.size() >= kPieceBytes) RETURN_IF_ERROR(Flush());
     }
     return progress_(total_) ? absl::OkStatus()
-                             : absl::Status(absl::StatusCode::kCancelled, "nobody listens");
+                             : absl::CancelledError("the client stopped reading");
   }
 
   // Further warnings are omitted: a damaged capture could have one for each of its chunks.

@@ -137,7 +137,7 @@ std::vector<std::string> FlowEdges::Warnings() const {
   for (std::string& warning : arrows_.Warnings()) warnings.push_back(std::move(warning));
   if (forgotten_ > 0) {
     warnings.push_back(fmt::format(
-        "{} arrows are not in Flow: their beginnings were more at one time than are kept",
+        "{} arrows are missing from Flow, because too many of them were open at once",
         forgotten_));
   }
   return warnings;

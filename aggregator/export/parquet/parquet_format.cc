@@ -163,14 +163,15 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakeParquet(const ExportRequest& reque
                                                       OutputFiles& files) {
   if (request.compression != ExportCompression::kNone) {
     return InvalidArgument(
-        "parquet: the tables are compressed as they are; leave out --compress and .gz");
+        "parquet: tables are already compressed; omit --compress and .gz");
   }
   // Options without a meaning for tables are refused, and the message names the alternative.
   if (!request.primary_group.empty() || !request.secondary_group.empty()) {
-    return InvalidArgument("parquet: tables have no groups; group their rows in SQL");
+    return InvalidArgument(
+        "parquet: groups do not apply to tables; omit them and group the rows in SQL");
   }
   if (request.split_by_worker) {
-    return InvalidArgument("parquet: tables are split by size alone; leave out --split");
+    return InvalidArgument("parquet: tables are split only by size; omit --split");
   }
   return std::make_unique<ParquetExporter>(
       ParquetExporter::Options{.file_bytes_max = request.max_file_bytes,

@@ -8,10 +8,8 @@ bool HasParquet() { return false; }
 
 absl::StatusOr<std::unique_ptr<Exporter>> MakeParquet(const ExportRequest&, OutputFiles&) {
   return absl::UnimplementedError(
-      "parquet: this aggregator was built without Apache Arrow C++. Run scripts/setup, which "
-      "provides it, and build again (docs/developer/dependencies.md has other ways); or choose "
-      "another "
-      "--format");
+      "parquet: this aggregator was built without Apache Arrow C++; choose another --format, or "
+      "run scripts/setup and rebuild (see docs/developer/dependencies.md)");
 }
 
 }  // namespace neurontrace

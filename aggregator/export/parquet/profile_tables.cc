@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "aggregator/align/core/clock_reading.h"
 #include "aggregator/export/capture_warnings.h"
@@ -18,6 +19,7 @@
 #include "lib/base/status.h"
 #include "lib/trace/host_samples.h"
 #include "lib/trace/loss.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -136,7 +138,12 @@ absl::Status WriteLossTable(const TimelineHeader& header, const TableTarget& tar
   // A stream's `losses` are sums by place and reason, and its gaps are not listed here.
   for (const TimelineStream& stream : header.streams) {
     const StreamIdentity& identity = stream.description.identity;
-    for (const Loss& loss : stream.description.losses) {
+    std::vector<Loss> sums = stream.description.losses;
+    // All suspensions of a stream are one row, as a sum of losses is.
+    for (const Suspension& suspension : stream.description.suspensions) {
+      AddLoss(ShownAmongLosses(suspension), sums);
+    }
+    for (const Loss& loss : sums) {
       table.Text(identity.worker.instance_id).Int(identity.worker.pid);
       table.Int(identity.has_core() ? std::optional<int64_t>(identity.nc_idx) : std::nullopt);
       table.Int(stream.rank.worker_gid).Text(ToString(identity)).Text(ToString(loss.place));

@@ -94,7 +94,7 @@ arrow::Status TableFile::Write(const void* data, int64_t bytes) {
     written_ = file_->Write(text);
   }
   // Arrow's status only makes it stop; callers look at status() first.
-  if (!written_.ok()) return arrow::Status::IOError("the receiver of the file is gone");
+  if (!written_.ok()) return arrow::Status::IOError("the file cannot be written");
   position_ += bytes;
   return arrow::Status::OK();
 }
@@ -224,7 +224,7 @@ struct TableWriter::Parts {
       // A wrong order of values is an error of this program; it ends the export rather than
       // shifting columns.
       status = arrow::Status::TypeError(
-          fmt::format("{}: value {} of a row is not of its column's type", table.name, column));
+          fmt::format("{}: value {} of a row does not have its column's type", table.name, column));
       return nullptr;
     }
     return builders[column++].get();
@@ -393,8 +393,8 @@ TableWriter& TableWriter::Null() {
   }
   const ColumnSpec& column = parts.table.columns[parts.column];
   if (column.is_required && parts.status.ok()) {
-    parts.status =
-        arrow::Status::Invalid(fmt::format("{}.{} is never null", parts.table.name, column.name));
+    parts.status = arrow::Status::Invalid(
+        fmt::format("{}.{} must not be null", parts.table.name, column.name));
   }
   arrow::ArrayBuilder* builder = parts.Next(column.type);
   if (builder != nullptr) parts.status = builder->AppendNull();
@@ -406,7 +406,7 @@ absl::Status TableWriter::EndRow() {
   Parts& parts = *parts_;
   RETURN_IF_ERROR(FromArrow(parts.status));
   if (parts.column != parts.builders.size()) {
-    return absl::InternalError(fmt::format("parquet: {}: a row of {} values, not {}",
+    return absl::InternalError(fmt::format("parquet: {}: a row has {} values instead of {}",
                                            parts.table.name, parts.column, parts.builders.size()));
   }
   parts.column = 0;

@@ -12,11 +12,11 @@ namespace neurontrace {
 namespace {
 
 constexpr std::string_view kStepsAbout =
-    "derived: each execution of the core, or what its framework calls a step";
+    "derived: each step of the framework, or else each execution of the core";
 constexpr std::string_view kCollectivesAbout =
-    "derived: from the first core's arrival to the last one's end, joined by exec_id and op_id";
+    "derived: from the first core's arrival to the last core's end, joined by exec_id and op_id";
 constexpr std::string_view kMemoryAbout =
-    "derived: what allocation events say is in use, of the processes that were recorded";
+    "derived: memory in use according to the allocation events of the recorded processes";
 constexpr std::string_view kBandwidthAbout =
     "derived: bytes of each transfer spread evenly over its time";
 

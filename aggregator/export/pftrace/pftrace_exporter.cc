@@ -386,7 +386,7 @@ void PftraceExporter::WriteLateStop(const TimelineRecord& stop) {
 void PftraceExporter::WriteLoss(const LossInstant& loss) {
   out_.StartOverIfDue();
   fields_.Start(EventType::kInstant, tracks_.LossUuid(loss.stream));
-  arguments_.WriteLoss(loss.loss, fields_);
+  arguments_.WriteLoss(loss, fields_);
   out_.Event(loss.at_ns, fields_.bytes());
 }
 
@@ -462,14 +462,14 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
   WarnOfStops(summary);
   if (derived_->left_out() > 0) {
     summary.warnings.push_back(fmt::format(
-        "{} derived steps, collectives or samples are not shown: more at one time than a trace can "
-        "show",
+        "{} derived steps, collectives or samples are not shown, because more overlap than a trace "
+        "can show",
         derived_->left_out()));
   }
   if (squeezed_ > 0) {
     summary.warnings.push_back(fmt::format(
-        "{} spans are shown without their length (argument squeezed): more overlap on their row "
-        "than a trace can show",
+        "{} spans are shown without their length (argument squeezed), because more spans overlap "
+        "on their row than a trace can show",
         squeezed_));
   }
   AddWarnings(derivation_->LinkWarnings(), summary);
@@ -479,8 +479,8 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
   AddWarnings(arrows_.Warnings(), summary);
   if (arrows_not_drawn_ > 0) {
     summary.warnings.push_back(fmt::format(
-        "{} arrows of framework traces are not drawn: more than two arrows end at "
-        "their slice, it is shown without its length, or {} wait for the ends of slices",
+        "{} arrows of framework traces are not drawn, because more than two end at their slice, "
+        "the slice is shown without its length, or {} arrows already wait for the ends of slices",
         arrows_not_drawn_, kFlowsAtEndsMax));
   }
   return out_.Flush();
@@ -493,8 +493,8 @@ void PftraceExporter::WarnOfStops(ExportSummary& summary) const {
   if (end_ns_ != UINT64_MAX) count += stops_missed_ + stops_.awaited();
   if (count == 0) return;
   summary.warnings.push_back(fmt::format(
-      "{} spans are shown without the attributes of their stops, if they have any: these come "
-      "in a later part, or too many at once",
+      "{} spans are shown without the attributes of their stops, because these are in a later part "
+      "or too many spans waited for theirs",
       count));
 }
 

@@ -62,8 +62,8 @@ absl::Status PftraceParts::OpenFirst(Range& range) {
   const uint64_t bytes = BytesOf(*range.part) + header_->certificate_json.size();
   if (bytes <= options_.part_bytes - options_.part_bytes / kEmptyShare) return absl::OkStatus();
   return InvalidArgument(
-      "export: parts of {} bytes have no room for events: names, clocks and the certificate, "
-      "which each part has, take {}; make parts larger, or export fewer workers",
+      "export: parts of {} bytes are too small, because names, clocks and the certificate take {} "
+      "bytes of each part; increase --max-size, or export fewer workers",
       options_.part_bytes, bytes);
 }
 

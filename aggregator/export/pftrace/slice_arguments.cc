@@ -9,7 +9,6 @@
 #include "aggregator/export/clock_report.h"
 #include "aggregator/export/row_source.h"
 #include "aggregator/timeline/framework_names.h"
-#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -329,11 +328,12 @@ void SliceArguments::WriteStopBeside(const SharedShape* start, const TimelineRec
 }
 
 // Called rarely, so that texts are interned without a plan.
-void SliceArguments::WriteLoss(const Loss& loss, TrackEventFields& out) {
+void SliceArguments::WriteLoss(const LossInstant& instant, TrackEventFields& out) {
+  const Loss& loss = instant.loss;
   const auto text = [this, &out](std::string_view name, std::string_view value) {
     out.InternedString(interner_.AnnotationName(name), interner_.StringValue(value));
   };
-  out.Name(interner_.EventName(IsGivenWay(loss) ? "not recorded" : "events lost"));
+  out.Name(interner_.EventName(instant.name()));
   text("place", ToString(loss.place));
   text("reason", ToString(loss.reason));
   out.Uint(interner_.AnnotationName("events"), loss.events);

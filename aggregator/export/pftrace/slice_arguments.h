@@ -11,6 +11,7 @@
 #include "aggregator/export/pftrace/interner.h"
 #include "aggregator/export/pftrace/shape_plan.h"
 #include "aggregator/export/pftrace/track_table.h"
+#include "aggregator/export/rows/loss_instants.h"
 #include "aggregator/timeline/model_names.h"
 #include "aggregator/timeline/record_bounds.h"
 #include "aggregator/timeline/timeline_record.h"
@@ -48,8 +49,8 @@ class SliceArguments {
   // nullptr, these are not known, and every attribute gets the prefix "stop_".
   void WriteStopBeside(const SharedShape* start, const TimelineRecord& stop, EventPlans& plans,
                        TrackEventFields& out);
-  // Writes the name and annotations of a loss.
-  void WriteLoss(const Loss& loss, TrackEventFields& out);
+  // Writes the name and annotations of a loss or a suspension.
+  void WriteLoss(const LossInstant& instant, TrackEventFields& out);
 
  private:
   // Interned names of our own arguments, and other texts that recur, for one generation.

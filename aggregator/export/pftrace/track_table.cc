@@ -406,14 +406,14 @@ ClockTrackUuids TrackTable::DescribeClock(const std::string& instance_id,
   ClockTrackUuids uuids;
   uuids.findings = DescribeChild({.parent_uuid = ProcessAt(process).uuid,
                                   .name = "clock" + about,
-                                  .description = "what was found out about the instance's clock",
+                                  .description = "findings about the instance's clock",
                                   .rank = track_rank::kClock,
                                   .orders_children = true});
   uuids.bound = DescribeChild({.parent_uuid = uuids.findings,
                                .name = "clock bound" + about,
                                .unit = Unit::kNs,
-                               .description = "how far the instance's times can be from the "
-                                              "truth, in ns; -1: not known",
+                               .description = "largest error of the instance's times in "
+                                              "ns; -1 if unknown",
                                .rank = 1});
   uuids.correction = DescribeChild({.parent_uuid = uuids.findings,
                                     .name = "clock correction" + about,

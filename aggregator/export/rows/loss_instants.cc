@@ -14,9 +14,8 @@ namespace neurontrace {
 std::vector<Loss> LossInstants(const StreamDescription& stream) {
   std::vector<Loss> instants = stream.gaps;
   for (const Loss& sum : stream.losses) {
-    // These are not losses. The first has events of its own that show it; the second is complete
-    // among the gaps.
-    if (IsLeftOut(sum) || IsGivenWay(sum)) continue;
+    // It is no loss, and has events of its own that show it.
+    if (IsLeftOut(sum)) continue;
     Loss rest = sum;
     Loss* first = nullptr;
     for (Loss& gap : instants) {
@@ -41,19 +40,24 @@ std::vector<LossInstant> TraceLosses(const TimelineHeader& header) {
   const uint64_t untimed_ns =
       std::clamp(header.begin_ns, filter.window_start_ns, filter.window_end_ns - 1);
   std::vector<LossInstant> losses;
-  for (uint32_t stream = 0; stream < header.streams.size(); ++stream) {
+  const auto add = [&](uint32_t stream, Loss loss, bool is_suspension) {
     const TimelineStream& about = header.streams[stream];
-    for (Loss& loss : LossInstants(about.description)) {
-      // A sum without a time is shown at the stream's first event, where a reader looks for it.
-      const uint64_t raw_ns = loss.first_timestamp_ns != 0 ? loss.first_timestamp_ns
-                                                           : about.description.first_timestamp_ns;
-      if (raw_ns == 0) {
-        losses.push_back({untimed_ns, stream, std::move(loss)});
-        continue;
-      }
-      const uint64_t at_ns = std::min(about.clock->ToReference(raw_ns), kTimeMaxNs);
-      if (at_ns < filter.window_start_ns || at_ns >= filter.window_end_ns) continue;
-      losses.push_back({at_ns, stream, std::move(loss)});
+    // A sum without a time is shown at the stream's first event, where a reader looks for it.
+    const uint64_t raw_ns = loss.first_timestamp_ns != 0 ? loss.first_timestamp_ns
+                                                         : about.description.first_timestamp_ns;
+    if (raw_ns == 0) {
+      losses.push_back({untimed_ns, stream, std::move(loss), is_suspension});
+      return;
+    }
+    const uint64_t at_ns = std::min(about.clock->ToReference(raw_ns), kTimeMaxNs);
+    if (at_ns < filter.window_start_ns || at_ns >= filter.window_end_ns) return;
+    losses.push_back({at_ns, stream, std::move(loss), is_suspension});
+  };
+  for (uint32_t stream = 0; stream < header.streams.size(); ++stream) {
+    const StreamDescription& about = header.streams[stream].description;
+    for (Loss& loss : LossInstants(about)) add(stream, std::move(loss), false);
+    for (const Suspension& suspension : about.suspensions) {
+      add(stream, ShownAmongLosses(suspension), true);
     }
   }
   std::stable_sort(losses.begin(), losses.end(),

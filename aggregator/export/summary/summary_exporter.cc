@@ -44,7 +44,7 @@ std::string CoreName(const CaptureSummary& summary, uint32_t stream) {
 // Appends a line about the rows that a table does not show, if there are any.
 void AppendRest(size_t all, size_t shown, std::string_view what, std::string& out) {
   if (all > shown) {
-    out += fmt::format("  and {} more {}: summary-json has all\n", CountText(all - shown), what);
+    out += fmt::format("  and {} more {}; summary-json lists all\n", CountText(all - shown), what);
   }
 }
 
@@ -62,8 +62,7 @@ void AppendHead(const CaptureSummary& summary, const TimelineHeader& header, std
   out += fmt::format("  {} instances, {} workers, {} cores\n", CountText(summary.instances),
                      CountText(summary.workers), CountText(summary.cores));
   out += fmt::format(
-      "  {} spans, {} instants; {} still open at the end, {} whose start is not "
-      "there\n",
+      "  {} spans, {} instants; {} still open at the end, {} without a recorded start\n",
       CountText(summary.counts.spans), CountText(summary.counts.instants),
       CountText(summary.counts.open_spans), CountText(summary.counts.start_lost_spans));
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
@@ -96,14 +95,14 @@ void AppendDurations(const CaptureSummary& summary, std::span<const DurationRow>
 
 void AppendTypes(const CaptureSummary& summary, std::string& out) {
   if (summary.event_types.empty()) return;
-  out += "\nEvents by type, the most time first\n";
+  out += "\nEvents by type, longest total time first\n";
   AppendDurations(summary, summary.event_types, false, kTypesShown, out);
 }
 
 // For a single core this table would repeat the one before.
 void AppendTypesOfCores(const CaptureSummary& summary, std::string& out) {
   if (summary.durations.size() == summary.event_types.size()) return;
-  out += "\nEvents by core and type, the most time first\n";
+  out += "\nEvents by core and type, longest total time first\n";
   AppendDurations(summary, summary.durations, true, kRowsShown, out);
 }
 
@@ -122,7 +121,7 @@ void AppendCores(const CaptureSummary& summary, std::string& out) {
   for (const BusyShare& row : summary.busy) rows.push_back(&row);
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto* a, const auto* b) { return a->busy_ns < b->busy_ns; });
-  out += "\nCores, the least busy first\n";
+  out += "\nCores, least busy first\n";
   TextTable table({"core", "busy", "executions", "median", "p99", "longest"});
   bool has_runtime = false;
   for (size_t i = 0; i < std::min(rows.size(), kCoresShown); ++i) {
@@ -138,7 +137,7 @@ void AppendCores(const CaptureSummary& summary, std::string& out) {
   }
   table.AppendTo(out);
   AppendRest(rows.size(), kCoresShown, "cores", out);
-  if (has_runtime) out += "  * by the runtime's calls: the device's events are not there\n";
+  if (has_runtime) out += "  * from the runtime's calls, because the device's events are missing\n";
 }
 
 // The builder has sorted them; times are relative to the begin of the capture or of the window.
@@ -161,7 +160,7 @@ void AppendSlowest(const CaptureSummary& summary, std::string& out) {
 // bound.
 void AppendCollectives(const CaptureSummary& summary, std::string& out) {
   if (summary.communicators.empty()) return;
-  out += "\nCollectives: from the first arrival to the last\n";
+  out += "\nCollectives: time from the first arrival to the last\n";
   TextTable table(
       {"communicator", "count", "median", "p99", "longest", "beyond bound", "incomplete"});
   for (const CommunicatorRow& row : First(summary.communicators, kRowsShown)) {
@@ -193,14 +192,14 @@ void AppendStragglers(const CaptureSummary& summary, std::string& out) {
          row.lateness_bound_max_ns == 0 ? "one clock" : DurationText(row.lateness_bound_max_ns)});
   }
   if (table.rows() == 0) return;
-  out += "\nStragglers: who arrived last in collectives, by more than the clocks' bound\n";
+  out += "\nStragglers: cores that arrived last in collectives by more than the clocks' bound\n";
   table.AppendTo(out);
 }
 
 // Appends device memory and transfers, each if the capture has any.
 void AppendMemory(const CaptureSummary& summary, std::string& out) {
   if (!summary.memory.empty()) {
-    out += "\nDevice memory, from allocations seen\n";
+    out += "\nDevice memory, from the recorded allocations\n";
     TextTable table({"memory", "peak", "at the end"});
     for (const MemoryRow& row : First(summary.memory, kRowsShown)) {
       table.Add({Clean(fmt::format("{} device {} hbm {}", row.memory.instance_id, row.memory.device,
@@ -216,7 +215,7 @@ void AppendMemory(const CaptureSummary& summary, std::string& out) {
   std::vector<BandwidthRow> rows = summary.bandwidth;
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  out += "\nTransfers, the most bytes first\n";
+  out += "\nTransfers, most bytes first\n";
   TextTable table({"core", "direction", "moved", "peak"});
   for (const BandwidthRow& row : First(rows, kRowsShown)) {
     const bool is_in = row.direction == TransferDirection::kHostToDevice;
@@ -239,7 +238,7 @@ void AppendWhatIsMissing(const CaptureSummary& summary, const TimelineHeader& he
     if (!is_verdict) add(message);  // it ends the text
   });
   if (lines.empty()) return;
-  out += "\nWhat is missing or in doubt\n";
+  out += "\nMissing or uncertain\n";
   for (const std::string& line : First(lines, kRowsShown)) AppendWrapped(line, out);
   AppendRest(lines.size(), kRowsShown, "remarks", out);
 }

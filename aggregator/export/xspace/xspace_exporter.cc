@@ -23,7 +23,6 @@
 #include "lib/base/status.h"
 #include "lib/trace/fidelity.h"
 #include "lib/trace/host_samples.h"
-#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 namespace {
@@ -368,12 +367,14 @@ absl::Status XSpaceExporter::WriteCounterAt(const TimelineRecord& record, const 
 }
 
 absl::Status XSpaceExporter::WriteLosses() {
-  for (const auto& [at_ns, stream, loss] : TraceLosses(*header_)) {
+  for (const LossInstant& instant : TraceLosses(*header_)) {
+    const uint32_t stream = instant.stream;
+    const Loss& loss = instant.loss;
     const std::string identity = ToString(header_->streams[stream].description.identity);
     const Place place = PlaceOf(rows_.ProcessOf(stream));
     RETURN_IF_ERROR(Add(
         place, SideLine(place, "losses"),
-        {.name = IsGivenWay(loss) ? "not recorded" : "events lost", .start_ns = SinceBegin(at_ns)},
+        {.name = std::string(instant.name()), .start_ns = SinceBegin(instant.at_ns)},
         {{"stream", ValueType::kString, 0, identity},
          {"place", ValueType::kString, 0, ToString(loss.place)},
          {"reason", ValueType::kString, 0, ToString(loss.reason)},
@@ -454,21 +455,21 @@ absl::Status XSpaceExporter::Finish(ExportSummary& summary) {
   for (const Host& host : hosts_) {
     if (host.left_out == 0) continue;
     summary.warnings.push_back(fmt::format(
-        "{} events of {} from {} on are left out: its file would be larger than the {} MiB that "
+        "{} events of {} from {} on are omitted, because its file would exceed the {} MiB that "
         "viewers load; export a shorter window, or fewer event types",
         host.left_out, host.instance_id, VendorTimeText(host.left_out_from_ns),
         options_.host_bytes_max >> 20));
   }
   if (squeezed_ > 0) {
     summary.warnings.push_back(fmt::format(
-        "{} spans are shown without their length (squeezed_duration_ns): more overlap on their "
-        "row than a trace has lanes",
+        "{} spans are shown without their length (squeezed_duration_ns), because more spans "
+        "overlap on their row than a trace has lanes",
         squeezed_));
   }
   if (shortened_ > 0) {
     summary.warnings.push_back(fmt::format(
-        "{} spans are longer than the 106 days that this format can say, and are shown shorter "
-        "(shortened_duration_ns)",
+        "{} spans are longer than the 106 days that this format can represent, and are shown "
+        "shorter (shortened_duration_ns)",
         shortened_));
   }
   if (executions_) AddWarnings(executions_->counts().Warnings(), summary);

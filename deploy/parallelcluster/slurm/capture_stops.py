@@ -38,7 +38,7 @@ class Stop:
             self._words.seek(0)
             words = self._words.read(WORDS_BYTES_MAX).decode(errors="replace").strip()
         if code is None:
-            return f"neurontrace capture stop: took longer than {STOP_SECONDS} s"
+            return f"neurontrace capture stop: not finished after {STOP_SECONDS} s"
         return "" if code in (0, 3) else f"neurontrace capture stop: {words or code}"
 
 

@@ -33,8 +33,8 @@ UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 DURATION = re.compile(r"([0-9]{1,6})(ms|s|m|h|d)")
 SECONDS_MAX = 10**9  # as `neurontrace capture start` has it
 IN_COMMENT = re.compile(r"(?:^|[\s,;])neurontrace=([^\s,;]*)")
-FORMS = ("30s@start (the first 30 seconds), 30s@10m (30 seconds, 10 minutes after the job began) or whole (all of the "
-         "job), with ms, s, m, h or d")
+FORMS = ("30s@start (the first 30 seconds), 30s@10m (30 seconds, 10 minutes after the job began) or whole (the whole "
+         "job); the units are ms, s, m, h and d")
 STARTS_MAX = 6  # how often it is tried to begin one capture, each time this much later than the time before:
 STARTS_SECONDS = 5
 COMMAND_SECONDS = 60
@@ -64,9 +64,9 @@ class Request:
             return Request(words, None, 0)
         duration, at, when = words.partition("@")
         if not at or seconds_of(duration) == 0 or (when != "start" and seconds_of(when) is None):
-            raise BadRequest(f"'{words}' is not understood: write {FORMS}")
+            raise BadRequest(f"cannot parse '{words}'; use {FORMS}")
         if seconds_of(duration) is None:
-            raise BadRequest(f"'{words}' is not understood: '{duration}' is no duration; write {FORMS}")
+            raise BadRequest(f"cannot parse '{words}': '{duration}' is not a duration; use {FORMS}")
         return Request(words, duration, 0 if when == "start" else seconds_of(when))
 
     @staticmethod
@@ -74,7 +74,7 @@ class Request:
         """None where the comment asks for nothing."""
         found = set(IN_COMMENT.findall(comment))
         if len(found) > 1:
-            raise BadRequest(f"the comment asks for {len(found)} captures: a job has one")
+            raise BadRequest(f"the comment requests {len(found)} captures, but a job can have only one")
         return Request.parse(found.pop()) if found else None
 
 
@@ -135,7 +135,7 @@ class Slurm:
             own_id, name, comment = record.split("\x1f", 2)
             if own_id == job_id:
                 return name, "" if comment == "(null)" else comment
-        raise Failed(f"squeue knows no job {job_id}")
+        raise Failed(f"squeue does not list job {job_id}")
 
     def set_comment(self, name, comment):
         self._command("scontrol", "update", f"JobId={name}", f"Comment={comment}")
@@ -148,7 +148,7 @@ def job_of(record):
         return Job(job_id, began, int(nodes), user, "" if comment == "(null)" else comment)
     except (ValueError, OverflowError) as error:
         # Not passed over: a job that is not in the list would count as ended.
-        raise Failed(f"unknown answer of squeue about a job: {error}") from None
+        raise Failed(f"cannot parse the output of squeue: {error}") from None
 
 
 class Neurontrace:
@@ -274,7 +274,7 @@ class Watch:
             self._starts[job.run] = (tries, now + STARTS_SECONDS * tries)
             self._say(f"job {job.id} of {job.user}: {error}")
             if tries >= STARTS_MAX:
-                self._say(f"job {job.id} of {job.user}: no capture, after {STARTS_MAX} tries")
+                self._say(f"job {job.id} of {job.user}: no capture, because {STARTS_MAX} attempts to start it failed")
                 self._settled.add(job.run)
 
 
@@ -302,11 +302,11 @@ class Bell:
             # For writing too: else it would be at its end whenever a writer is.
             end = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
             if not stat.S_ISFIFO(os.fstat(end).st_mode):
-                raise Failed(f"{path} is no FIFO: remove it, or name another with --wake")
+                raise Failed(f"{path} is not a FIFO; remove it, or set another path with --wake")
             os.fchmod(end, 0o622)
             return end
         except OSError as error:
-            raise Failed(f"no FIFO at {path}: {error}") from None
+            raise Failed(f"cannot create the FIFO {path}: {error}") from None
 
     def wait(self, seconds):
         for end in select.select(self._ends, [], [], seconds)[0]:
@@ -318,14 +318,14 @@ def run_service(options):
     try:
         bell = Bell(options.wake)
     except Failed as error:
-        say(f"{error}; ends of jobs are seen at the next look")
+        say(f"{error}; captures of ended jobs stop with the next check")
         bell = Bell()
     end = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: end.set())
     watch = Watch(Slurm(options.slurm_bin), Neurontrace(options.neurontrace), options.patience, say)
     trouble = ""
-    say(f"watching, every {options.interval} s")
+    say(f"checking the jobs every {options.interval} s")
     while not end.is_set():
         began = time.monotonic()
         try:
@@ -355,8 +355,8 @@ def ask(options):
         print(f"print neurontrace: no capture of this job: {' '.join(str(error).split())}")
         return 0
     if request is not None:
-        print(f"print neurontrace: capture slurm-{job_id} ({request.words}) of this job begins when its workers are "
-              "there")
+        print(f"print neurontrace: capture slurm-{job_id} ({request.words}) of this job starts when its workers "
+              "are running")
     return 0
 
 
@@ -371,18 +371,18 @@ def check(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
-    parser.add_argument("--slurm-bin", default="", help="directory of Slurm's commands; by default those of PATH")
+    parser.add_argument("--slurm-bin", default="", help="directory of Slurm's commands (default: search PATH)")
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="the service of the head node")
-    run.add_argument("--neurontrace", default="neurontrace", help="the command of that name")
-    run.add_argument("--interval", type=float, default=2.0, help="seconds between two looks at the jobs")
+    run = commands.add_parser("run", help="run the service on the head node")
+    run.add_argument("--neurontrace", default="neurontrace", help="path of the neurontrace command")
+    run.add_argument("--interval", type=float, default=2.0, help="seconds between two checks of the jobs")
     run.add_argument("--wake", default="", metavar="FIFO",
-                     help="made here; whoever writes to it ends the wait for the next look")
+                     help="FIFO to create; a write to it starts the next check at once")
     run.add_argument("--patience", type=float, default=30.0,
-                     help="seconds after a job's first worker after which its capture begins though some nodes have "
-                          "none yet")
-    commands.add_parser("ask", help="what task_prolog.sh calls")
-    commands.add_parser("check", help="read a request").add_argument("words")
+                     help="seconds to wait, after a job's first worker appears, for workers on its other nodes before "
+                          "the capture starts")
+    commands.add_parser("ask", help="report the capture of this job (called by task_prolog.sh)")
+    commands.add_parser("check", help="check the syntax of a request").add_argument("words")
     options = parser.parse_args()
     return {"run": run_service, "ask": ask, "check": check}[options.command](options)
 

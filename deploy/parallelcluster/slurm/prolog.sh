@@ -20,13 +20,14 @@ done 2>/dev/null <"${here%/*}/neurontrace.conf"
 socket=${socket//%n/${SLURMD_NODENAME:-}}
 
 complain() {
-  logger -t neurontrace -p user.warning -- "job ${SLURM_JOB_ID:-}: $1; it runs, and may not be recorded" 2>/dev/null
+  logger -t neurontrace -p user.warning -- "job ${SLURM_JOB_ID:-} runs, but may not be recorded: $1" 2>/dev/null
 }
 
 if [[ -n $start_agent ]]; then
   # Words, not a shell's line: the file names a command and its arguments.
   read -ra command <<<"${start_agent//%n/${SLURMD_NODENAME:-}}"
-  timeout --kill-after=1 10 "${command[@]}" </dev/null >/dev/null 2>&1 || complain "the agent does not start ($start_agent)"
+  timeout --kill-after=1 10 "${command[@]}" </dev/null >/dev/null 2>&1 ||
+    complain "the agent did not start ($start_agent)"
   # systemctl comes back before the agent listens.
   for _ in {1..30}; do [[ ! -S $socket ]] || break; sleep 0.1; done
 fi

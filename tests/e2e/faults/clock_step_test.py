@@ -104,7 +104,7 @@ class AggregatorClockStep(FaultCase):
         self.check_kept(capture_id)
         self.assertEqual(self.fleet.aggregator.stop(), 0)
         again = self.start_aggregator()
-        again.wait_for_line("the aggregator takes it over")
+        again.wait_for_line("the aggregator adopts the new time")
         self.check_kept(capture_id)
 
 

@@ -24,7 +24,7 @@ def arguments():
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    parser.add_argument("--no-network", action="store_true", help="processes only; needs no root")
+    parser.add_argument("--no-network", action="store_true", help="only kill and stop processes; does not require root")
     return parser.parse_args()
 
 

@@ -121,7 +121,7 @@ class BucketSecurityTest(BucketCase):
             failed = self.fleet.cli(*self.export(capture_id), check=False)
             self.assertEqual(failed.returncode, 1)
             self.assertIn("certificate", failed.stderr)
-            self.assertIn("to the aggregator, with --s3-ca FILE", failed.stderr)
+            self.assertIn("to the aggregator with --s3-ca FILE", failed.stderr)
             self.assertFalse(self.top.exists())
         self.fleet.aggregator.stop()
         start("--s3-ca", authority.ca)

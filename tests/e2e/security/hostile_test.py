@@ -77,7 +77,7 @@ class HostileTest(SecureCase):
         self.refuse("has an invalid size of", lambda tap: tap.hello(buffer_bytes=1))
         self.refuse("wrong magic", lambda tap: tap.hello(content=b"\xff" * 4096))
         self.refuse("before HELLO", lambda tap: tap.send(STATUS, bytes(48)))
-        self.refuse("of type 77", lambda tap: tap.send(77, b""))
+        self.refuse("of unknown type 77", lambda tap: tap.send(77, b""))
         self.refuse("descriptors, not 2", lambda tap: tap.send(HELLO, bytes(80), descriptors=[0]))
         self.wait_for_events(capture, 200)
         self.assertEqual(len(self.fleet.list_workers()), 1, "no worker came of it")
@@ -103,8 +103,8 @@ class HostileTest(SecureCase):
             "no such capture": "REFUSAL_CODE_UNKNOWN_CAPTURE",
             "huge chunk": "larger than max",
             "nobody": "needs the agent's id",
-            "path out of it": "'..' is no inspect directory",
-            "name with a line": "'ntrace.pb?error: all is lost' is no file of one",
+            "path out of it": "'..' is not an inspect directory",
+            "name with a line": "'ntrace.pb?error: all is lost' is not an artifact's file name",
         }
         self.assertEqual(said.keys(), expected.keys())
         for what, words in expected.items():
@@ -121,8 +121,8 @@ class HostileTest(SecureCase):
         secret.write_text('{"traceEvents": [{"ph": "X", "name": "a secret", "ts": 5, "dur": 1, "pid": 1, "tid": 1}]}')
         self.start_secure_fleet(agent_options=("--framework-dir", watched))
         for name, make, words in (
-                ("trace.json", lambda path: path.symlink_to(secret), "a symbolic link below"),
-                ("cut.trace.json", lambda path: path.write_text(secret.read_text()[:40]), "ends in the middle")):
+                ("trace.json", lambda path: path.symlink_to(secret), "symbolic links below"),
+                ("cut.trace.json", lambda path: path.write_text(secret.read_text()[:40]), "is truncated")):
             with self.subTest(name):
                 capture = self.start_capture()
                 self.wait_for_events(capture, 100)

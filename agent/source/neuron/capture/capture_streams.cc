@@ -368,9 +368,9 @@ void CaptureStreams::AddHoles(Core& core, uint64_t position, const SequenceGaps:
   loss.events = events;
   loss.events_unknown = holes.unknown;
   if (fetch_failed) {
-    loss.detail = "the runtime failed to answer a fetch before";
+    loss.detail = "an earlier fetch failed in the runtime";
   } else if (holes.unknown) {
-    loss.detail = "nc_local_id jumps too far to be counted";
+    loss.detail = "nc_local_id jumps too far to count the missing events";
   }
   TellLoss(core, position, std::move(loss));
 }
@@ -378,6 +378,11 @@ void CaptureStreams::AddHoles(Core& core, uint64_t position, const SequenceGaps:
 void CaptureStreams::AddLoss(uint64_t position, Loss loss) {
   if (ended_) return;
   CoreAt(SlotOf(limits::kNoNcIdx)).writer->AddLoss(position, std::move(loss));
+}
+
+void CaptureStreams::AddSuspension(uint64_t position, const Suspension& suspension) {
+  if (ended_) return;
+  CoreAt(SlotOf(limits::kNoNcIdx)).writer->AddSuspension(position, suspension);
 }
 
 void CaptureStreams::EndTrace(const TapRecord& record) {
@@ -464,9 +469,9 @@ void CaptureStreams::End(uint64_t position) {
   TellLeftOut(surroundings_.clock.RealtimeNs());
   ended_ = true;
   end_position_ = position;
-  // Losses that concern all cores are stored before the other streams end. If the agent is killed
-  // in between, the next one ends the rest; the other order could leave only ended streams and
-  // losses that nobody knows of.
+  // Losses and suspensions that concern all cores are stored before the other streams end. If the
+  // agent is killed in between, the next one ends the rest; the other order could leave only ended
+  // streams, and losses that nobody knows of.
   if (cores_.back() != nullptr) cores_.back()->writer->End(position);
   for (size_t slot = 0; slot + 1 < cores_.size(); ++slot) {
     if (cores_[slot] != nullptr) cores_[slot]->writer->End(position);

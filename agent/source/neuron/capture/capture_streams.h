@@ -22,6 +22,7 @@
 #include "lib/trace/event_filter.h"
 #include "lib/trace/remark.h"
 #include "lib/trace/stream_cursor.h"
+#include "lib/trace/suspension.h"
 
 namespace neurontrace {
 
@@ -206,6 +207,8 @@ class CaptureStreams final : public NrtEventSink {
 
   // Adds a loss of the worker as a whole, found in the record at `position`.
   void AddLoss(uint64_t position, Loss loss);
+  // Adds a report of a suspension to the worker's stream without a core.
+  void AddSuspension(uint64_t position, const Suspension& suspension);
   // Handles the end of the trace: counts as lost the events that the tap refused, of no particular
   // core, and that no gap accounts for.
   void EndTrace(const TapRecord& record);

@@ -64,9 +64,9 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
     for (const auto& [item, nearest] :
          UnknownEventTypes(plan.spec.filter.event_types, worker.event_types)) {
       unknown += fmt::format("; unknown event type '{}'{}", item,
-                             nearest.empty() ? "" : fmt::format(", is '{}' meant?", nearest));
+                             nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
     }
-    return InvalidArgument("none of the runtime's {} event types is selected{}",
+    return InvalidArgument("the filter selects none of the runtime's {} event types{}",
                            worker.event_types.size(), unknown);
   }
   // All listed types are selected: the default rule also records types that the list lacks.
@@ -91,7 +91,7 @@ std::string DescribeForCapture(TapState state, int32_t nrt_status, const std::st
       words = "the runtime is not initialised yet; recording begins when it is";
       break;
     case TapState::kBusyOtherProfiler:
-      words = "another profiler is at work; a continuing capture begins here when it ends";
+      words = "another profiler is active; a standing capture begins when it ends";
       break;
     case TapState::kRuntimeTooOld:
       words = "the runtime is too old: it lacks the trace calls of Neuron SDK 2.22";
@@ -103,8 +103,8 @@ std::string DescribeForCapture(TapState state, int32_t nrt_status, const std::st
       words = "the process is ending";
       break;
     case TapState::kStartFailed:
-      words =
-          fmt::format("the runtime refused to start a trace (status {}); tried again", nrt_status);
+      words = fmt::format("the runtime refused to start a trace (status {}); the tap retries",
+                          nrt_status);
       break;
     case TapState::kIdle:
     case TapState::kStreaming:
@@ -125,15 +125,16 @@ std::string DescribeStop(TapStopReason reason) {
     case TapStopReason::kProcessExit:
       return "the worker ended";
     case TapStopReason::kYielded:
-      return "gave way to another profiler; recording continues when that ends";
+      return "suspended for another profiler; recording continues when it ends";
     case TapStopReason::kOrphaned:
-      return "stopped because no agent was there for a minute";
+      return "stopped because no agent was connected for a minute";
     case TapStopReason::kFetchFailed:
-      return "somebody else ended the runtime's trace; recording continues when it can";
+      return "another caller ended the runtime's trace; recording continues when a new trace can "
+             "start";
     case TapStopReason::kCollected:
       return "";
   }
-  return "stopped for a reason this agent does not know";
+  return "stopped for a reason that this agent does not know";
 }
 
 // A state of a newer tap counts as a refusal.

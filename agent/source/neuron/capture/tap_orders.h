@@ -39,8 +39,8 @@ std::string DescribeStop(TapStopReason reason);
 // Returns what a tap in this state prevents a capture from; kNone if nothing.
 CaptureObstacle ObstacleOf(TapState state);
 
-// Returns the precedence of a mode: a standing capture gives a worker to one of a higher
-// precedence, and takes it back afterwards.
+// Returns the precedence of a mode: a standing capture is suspended in a worker for one of a higher
+// precedence.
 int Precedence(CaptureMode mode);
 
 }  // namespace neurontrace

@@ -35,46 +35,6 @@ WorkerEvent EventOf(TapResult start_result) {
 
 }  // namespace
 
-// Repeated calls for the same capture have no effect. The command's time counts until the tap's
-// record has a better one (TraceStopped).
-void SuspensionTracker::GiveWay(const CaptureId& other, uint64_t now_ns) {
-  if (other == other_ && since_ns_) return;
-  // From one to the next, without a trace of its own in between.
-  if (since_ns_ && !other_.empty()) {
-    if (now_ns > *since_ns_) due_.push_back(GaveWayFromTo(*since_ns_, now_ns, words_));
-    since_ns_.reset();
-  }
-  other_ = other;
-  words_ = DescribeSuspension(other);
-  told_ns_ = 0;
-  if (!since_ns_) since_ns_ = now_ns;
-}
-
-Loss SuspensionTracker::TraceStopped(uint64_t at_ns) {
-  // The tap's time is more exact than that of the command, unless a period has been reported
-  // already.
-  if (!since_ns_ || told_ns_ == 0 || at_ns < *since_ns_) since_ns_ = at_ns;
-  return GaveWayFromTo(*since_ns_, std::max(told_ns_, *since_ns_), words_);
-}
-
-std::optional<Loss> SuspensionTracker::TraceStarted(uint64_t at_ns) {
-  told_ns_ = 0;
-  const std::optional<uint64_t> since_ns = std::exchange(since_ns_, std::nullopt);
-  if (!since_ns || at_ns <= *since_ns) return std::nullopt;
-  return GaveWayFromTo(*since_ns, at_ns, words_);
-}
-
-std::vector<Loss> SuspensionTracker::Take(uint64_t now_ns, bool is_last) {
-  // The whole period is reported each time: sums of losses keep the union of their times
-  // (lib/trace/loss.h).
-  const uint64_t from_ns = std::max(since_ns_.value_or(0), told_ns_);
-  if (since_ns_ && now_ns > from_ns && (is_last || now_ns - from_ns >= kTellNs)) {
-    due_.push_back(GaveWayFromTo(*since_ns_, now_ns, words_));
-    told_ns_ = now_ns;
-  }
-  return std::exchange(due_, {});
-}
-
 WorkerCapture::WorkerCapture(const StreamSetup& surroundings, SourceListener& listener,
                              const CapturePlan& plan, const WorkerIdentity& worker)
     : surroundings_(surroundings),
@@ -169,7 +129,7 @@ void WorkerCapture::OnDocument() {
 
 void WorkerCapture::OnTraceStarted(const TapRecord& record, const WorkerFacts& facts) {
   if (ended()) return;
-  // First, as the note and the losses below are recorded at this position.
+  // First, as the note and the suspension below are recorded at this position.
   streams_->BeginTrace(record);
   restart_stops_ = 0;
   if (fidelity_) {
@@ -179,8 +139,8 @@ void WorkerCapture::OnTraceStarted(const TapRecord& record, const WorkerFacts& f
     }
   }
   if (is_continuous()) {
-    if (std::optional<Loss> gap = suspension_.TraceStarted(record.host_realtime_ns)) {
-      streams_->AddLoss(record.position, *std::move(gap));
+    if (const auto suspension = suspensions_.TraceStarted(record.host_realtime_ns)) {
+      streams_->AddSuspension(record.position, *suspension);
     }
   }
   Mark(TraceSign::kRuns);
@@ -211,7 +171,7 @@ void WorkerCapture::OnTraceStopped(const TapRecord& record) {
                                         .events_unknown = true,
                                         .first_timestamp_ns = record.host_realtime_ns,
                                         .last_timestamp_ns = record.host_realtime_ns,
-                                        .detail = "the last drain of the rings was not complete"});
+                                        .detail = "the final drain of the rings was incomplete"});
   }
   const auto reason = static_cast<TapStopReason>(stopped.reason);
   if (reason == TapStopReason::kCommand && restart_stops_ > 0) {
@@ -221,7 +181,7 @@ void WorkerCapture::OnTraceStopped(const TapRecord& record) {
   // With a budget, a trace of an agent before this one may have been renewed there.
   if (is_continuous() && reason == TapStopReason::kCommand && !IsStopping(phase_) &&
       (suspended() || !fidelity_)) {
-    streams_->AddLoss(record.position, suspension_.TraceStopped(record.host_realtime_ns));
+    streams_->AddSuspension(record.position, suspensions_.TraceStopped(record.host_realtime_ns));
   }
   // Everything of the capture precedes this record, as the tap drains before it writes it.
   const bool is_end = is_snapshot() || (IsStopping(phase_) && reason == TapStopReason::kCommand);
@@ -243,7 +203,7 @@ void WorkerCapture::Tick(uint64_t position, bool drained) {
   } else if (finished() && state_ == CaptureWorkerState::kStopping) {
     if (streams_->counts().given_up) {
       Enter(CaptureWorkerState::kLost,
-            "a stream was given up on the way to the aggregator; its agent's log says why");
+            "a stream was abandoned before the aggregator stored all of it; see the agent's log");
     } else {
       Enter(CaptureWorkerState::kComplete, detail_);
     }
@@ -273,9 +233,9 @@ void WorkerCapture::EndAsAsked(uint64_t position) {
   const bool had_order = HasOrder(IsCut(phase_) ? phase_ : stop_.phase_before);
   if (was_to_begin && !has_part()) {
     Enter(CaptureWorkerState::kRefused,
-          !had_order      ? "its tap was not connected when it was to begin"
-          : is_snapshot() ? "its tap was told to collect, and did not answer"
-                          : "its tap was told to begin, and never said that it had",
+          !had_order      ? "the tap was not connected when the capture began"
+          : is_snapshot() ? "the tap did not answer COLLECT"
+                          : "the tap did not confirm START",
           CaptureObstacle::kNoAnswer);
   }
   End(position);
@@ -283,8 +243,9 @@ void WorkerCapture::EndAsAsked(uint64_t position) {
 
 void WorkerCapture::AddSuspensions(uint64_t position, bool is_last) {
   if (!is_continuous()) return;
-  for (Loss& gap : suspension_.Take(surroundings_.clock.RealtimeNs(), is_last)) {
-    streams_->AddLoss(position, std::move(gap));
+  const uint64_t now_ns = surroundings_.clock.RealtimeNs();
+  for (const Suspension& suspension : suspensions_.TakeDue(now_ns, is_last)) {
+    streams_->AddSuspension(position, suspension);
   }
 }
 
@@ -307,11 +268,10 @@ void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
   const bool is_cut_short = is_tracing() && !said_goodbye;
   const bool was_ruled_out = is_ruled_out();
   if (is_cut_short) {
-    streams_->AddLoss(position,
-                      {.place = LossPlace::kRuntimeRing,
-                       .reason = LossReason::kUnknown,
-                       .events_unknown = true,
-                       .detail = "the worker died with what its rings held and was not fetched"});
+    streams_->AddLoss(position, {.place = LossPlace::kRuntimeRing,
+                                 .reason = LossReason::kUnknown,
+                                 .events_unknown = true,
+                                 .detail = "the worker died before its rings were fetched"});
   }
   End(position);
   if (!has_recorded() && was_ruled_out && state_ == CaptureWorkerState::kRefused) {
@@ -320,7 +280,7 @@ void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
     Enter(CaptureWorkerState::kRefused, "the worker ended before anything was recorded",
           CaptureObstacle::kEnded);
   } else if (is_cut_short) {
-    Enter(CaptureWorkerState::kLost, "the worker died; what it had handed over is kept");
+    Enter(CaptureWorkerState::kLost, "the worker died; the data delivered before is kept");
   } else {
     Enter(CaptureWorkerState::kStopping, "the worker ended");
   }
@@ -357,7 +317,7 @@ void WorkerCapture::OnRunning() {
 
 CaptureObstacle WorkerCapture::FindObstacle(const TapView& tap, std::string& detail) const {
   if (tap.session == nullptr) {
-    detail = "its tap is not connected";
+    detail = "the tap is not connected";
     return CaptureObstacle::kNoAnswer;
   }
   const CaptureObstacle by_state = ObstacleOf(tap.state);
@@ -369,7 +329,7 @@ CaptureObstacle WorkerCapture::FindObstacle(const TapView& tap, std::string& det
     if (tap.state == TapState::kHolding && tap.running == plan_.spec.timing.flight_recorder) {
       return CaptureObstacle::kNone;
     }
-    detail = "its rings are not held by this flight recorder";
+    detail = "the flight recorder does not hold the rings of this worker";
     return CaptureObstacle::kNotArmed;
   }
   // It would have to be suspended, or this one waits for it as a standing one does.
@@ -377,7 +337,7 @@ CaptureObstacle WorkerCapture::FindObstacle(const TapView& tap, std::string& det
   if (tap.running_mode && tap.running != plan_.id &&
       (IsStanding(mode) ? Precedence(*tap.running_mode) == Precedence(mode)
                         : Precedence(*tap.running_mode) >= Precedence(mode))) {
-    detail = fmt::format("capture {} runs on this worker", tap.running.ToString());
+    detail = fmt::format("capture {} is already running on this worker", tap.running.ToString());
     return CaptureObstacle::kOtherCapture;
   }
   const absl::StatusOr<TapStartOrder> order = MakeStartOrder(plan_, tap.facts, fidelity_level());
@@ -461,10 +421,10 @@ void WorkerCapture::SendCollect(const TapView& tap) {
     // What was collected in time may not have been read yet; nothing more is collected.
     if (!collected_before_) collected_before_ = tap.write_position;
     if (has_recorded() || tap.read_position < *collected_before_) return;
-    return RefuseSnapshot(CaptureObstacle::kAgentLost, "its agent was away at the cut");
+    return RefuseSnapshot(CaptureObstacle::kAgentLost, "the agent was unavailable at the cut");
   }
   if (plan_.spec.timing.flight_recorder.empty()) {
-    return RefuseSnapshot(CaptureObstacle::kNotArmed, "it names no flight recorder");
+    return RefuseSnapshot(CaptureObstacle::kNotArmed, "the snapshot names no flight recorder");
   }
   if (state_ != CaptureWorkerState::kArmed) Enter(CaptureWorkerState::kStarting, "");
   if (tap.session->SendCollect(plan_.id, plan_.spec.timing.flight_recorder, cut_ns).ok()) {
@@ -508,7 +468,7 @@ void WorkerCapture::EnterStopping(uint64_t stopped_ns) {
       beginning_.moment && !was_suspended && stopped_ns >= beginning_.moment->monotonic_ns;
   std::string detail = detail_;
   if (was_suspended) {
-    detail = fmt::format("was suspended for capture {} when it ended", suspended_for_.ToString());
+    detail = fmt::format("ended while it was suspended for capture {}", suspended_for_.ToString());
   } else if (was_armed && !stop_.was_to_begin) {
     detail = "stopped before it began";
   }
@@ -517,28 +477,29 @@ void WorkerCapture::EnterStopping(uint64_t stopped_ns) {
 
 // Called again for as long as the other capture has the tap, so a STOP that could not be sent is
 // sent then.
-void WorkerCapture::GiveWay(const TapView& tap, const CaptureId& other) {
+void WorkerCapture::Suspend(const TapView& tap, const CaptureId& other) {
   const WorkerAction action = Apply(WorkerEvent::kSuspend);
   if (action == WorkerAction::kNone) return;
   if (action == WorkerAction::kSuspend) {
+    AgentSourceMetrics::Add(surroundings_.metrics.suspensions);
     (has_recorded() ? beginning_.was_unseen : beginning_.kept_off_since) = true;
   }
   suspended_for_ = other;
-  suspension_.GiveWay(other, surroundings_.clock.RealtimeNs());
+  suspensions_.Suspend(other, surroundings_.clock.RealtimeNs());
   // The tap may also have it from before the connection, or without its START having been sent.
-  const bool owes_stop = phase_ == WorkerPhase::kYielding ||
+  const bool owes_stop = phase_ == WorkerPhase::kSuspending ||
                          (phase_ == WorkerPhase::kSuspended && tap.running == plan_.id);
   if (owes_stop && tap.session != nullptr && tap.session->SendStop(plan_.id).ok()) {
-    Apply(WorkerEvent::kYieldStopSent);
+    Apply(WorkerEvent::kSuspendStopSent);
   }
   Enter(CaptureWorkerState::kSuspended,
-        fmt::format("gives way to capture {}; continues after it", other.ToString()),
+        fmt::format("suspended for capture {}; continues after it", other.ToString()),
         CaptureObstacle::kOtherCapture);
 }
 
 // The next START is sent without the pause of a failed one.
-void WorkerCapture::TakeBack() {
-  if (Apply(WorkerEvent::kTakeBack) != WorkerAction::kReportStarting) return;
+void WorkerCapture::EndSuspension() {
+  if (Apply(WorkerEvent::kEndSuspension) != WorkerAction::kReportStarting) return;
   next_start_ns_ = 0;
   Enter(CaptureWorkerState::kStarting, "");
 }
@@ -623,7 +584,7 @@ void WorkerCapture::OnStartAnswer(const TapReport& report) {
     case WorkerAction::kRetryLater:
       next_start_ns_ = NowNs() + kStartAgainNs;
       return EnterStored(
-          fmt::format("capture {} runs on this worker", report.capture_id.ToString()),
+          fmt::format("capture {} is already running on this worker", report.capture_id.ToString()),
           CaptureObstacle::kOtherCapture);
     case WorkerAction::kReportObstacle:
       if (report.result != TapResult::kUnsupported) return EnterStored(report);

@@ -11,6 +11,7 @@
 #include "agent/source/host_instant.h"
 #include "agent/source/neuron/capture/capture_streams.h"
 #include "agent/source/neuron/capture/snapshot_window.h"
+#include "agent/source/neuron/capture/suspension_tracker.h"
 #include "agent/source/neuron/capture/tap_orders.h"
 #include "agent/source/neuron/capture/worker_capture_states.h"
 #include "agent/source/neuron/capture/worker_fidelity.h"
@@ -22,42 +23,8 @@
 #include "lib/trace/ids.h"
 #include "lib/trace/loss.h"
 #include "lib/trace/stream_cursor.h"
-#include "lib/trace/suspension.h"
 
 namespace neurontrace {
-
-// Records the periods in which a standing capture is suspended in a worker because another capture
-// has its tap, as losses of no events in the worker's account. Reports the beginning at once, so
-// that the next agent knows it, and repeats while the suspension lasts. All times are realtime, in
-// ns.
-class SuspensionTracker {
- public:
-  // How often a suspension that lasts is reported.
-  static constexpr uint64_t kTellNs = 2'000'000'000;
-
-  // Suspends the capture for `other`; its trace is about to end, or there was none.
-  void GiveWay(const CaptureId& other, uint64_t now_ns);
-  // Handles that a trace of the capture was stopped by command, while the capture continues.
-  // Returns the loss to record.
-  Loss TraceStopped(uint64_t at_ns);
-  // Handles that a trace of the capture began. Returns the complete period, if there was one.
-  std::optional<Loss> TraceStarted(uint64_t at_ns);
-  // Returns what has to be recorded now; with `is_last`, everything. To be called a few times a
-  // second.
-  std::vector<Loss> Take(uint64_t now_ns, bool is_last = false);
-
- private:
-  // Complete periods that Take has not returned yet.
-  std::vector<Loss> due_;
-  // Since when the capture has been suspended, realtime; nothing while it is not.
-  std::optional<uint64_t> since_ns_;
-  // Up to when the current suspension has been reported; 0: not at all.
-  uint64_t told_ns_ = 0;
-  // The capture that has the tap, or had it last.
-  CaptureId other_;
-  // The text of the losses, which names the other capture.
-  std::string words_ = DescribeSuspension(CaptureId());
-};
 
 // A worker's tap as a capture sees it, at one moment.
 struct TapView {
@@ -116,10 +83,10 @@ class WorkerCapture {
   // Sends a STOP for `stop_at_ns` (monotonic; 0: at once), and ends the streams when the tap has
   // answered.
   void Stop(TapSession* session, uint64_t stop_at_ns = 0);
-  // Suspend a standing capture while `other` has the tap, and resume it. GiveWay is repeated while
+  // Suspend a standing capture while `other` has the tap, and end that. Suspend is repeated while
   // `other` has the tap.
-  void GiveWay(const TapView& tap, const CaptureId& other);
-  void TakeBack();
+  void Suspend(const TapView& tap, const CaptureId& other);
+  void EndSuspension();
   // Returns whether another capture has its tap.
   bool suspended() const { return IsSuspended(phase_); }
   // Returns whether it records, or would if the tap were free, and cannot share the tap.
@@ -232,7 +199,7 @@ class WorkerCapture {
   void EndAsAsked(uint64_t position);
   // Ends the streams at the position; has an effect once.
   void End(uint64_t position);
-  // Records the losses of a suspension that are due.
+  // Records the reports of suspensions that are due.
   void AddSuspensions(uint64_t position, bool is_last);
 
   const StreamSetup& surroundings_;
@@ -258,7 +225,7 @@ class WorkerCapture {
   uint64_t next_start_ns_ = 0;
   // The capture that it was last suspended for.
   CaptureId suspended_for_;
-  SuspensionTracker suspension_;
+  SuspensionTracker suspensions_;
   StopOrder stop_;
   // Until when the tap's answer is awaited, monotonic; 0: none is.
   uint64_t deadline_ns_ = 0;

@@ -44,9 +44,9 @@ constexpr auto kTransitions = std::to_array<WorkerTransition>({
     {P::kCannotStart, E::kAnswerRecording, P::kCannotStart, A::kReportRecording},
     {P::kOrdered, E::kAnswerRecording, P::kOrdered, A::kReportRecording},
     {P::kUnsupported, E::kAnswerRecording, P::kUnsupported, A::kReportRecording},
-    {P::kYielding, E::kAnswerRecording, P::kYielding, A::kKeepRecorded},
+    {P::kSuspending, E::kAnswerRecording, P::kSuspending, A::kKeepRecorded},
     {P::kSuspended, E::kAnswerRecording, P::kSuspended, A::kKeepRecorded},
-    {P::kYielded, E::kAnswerRecording, P::kYielded, A::kKeepRecorded},
+    {P::kSuspendStopSent, E::kAnswerRecording, P::kSuspendStopSent, A::kKeepRecorded},
     {P::kStopping, E::kAnswerRecording, P::kStopping, A::kKeepRecorded},
     {P::kStopSent, E::kAnswerRecording, P::kStopSent, A::kKeepRecorded},
     {P::kJoined, E::kAnswerWaiting, P::kJoined, A::kReportWaiting},
@@ -85,19 +85,19 @@ constexpr auto kTransitions = std::to_array<WorkerTransition>({
     {P::kUnsupported, E::kTraceSeen, P::kUnsupported, A::kReportRecording},
     {P::kCutDue, E::kTraceSeen, P::kCutDue, A::kReportRecording},
     {P::kCollecting, E::kTraceSeen, P::kCollecting, A::kReportRecording},
-    // A standing capture gives its tap to another one, and takes it back.
+    // A standing capture is suspended for another one, until that is over.
     {P::kReady, E::kSuspend, P::kSuspended, A::kSuspend},
     {P::kCannotStart, E::kSuspend, P::kSuspended, A::kSuspend},
-    {P::kOrdered, E::kSuspend, P::kYielding, A::kSuspend},
-    {P::kUnsupported, E::kSuspend, P::kYielding, A::kSuspend},
-    {P::kYielding, E::kSuspend, P::kYielding, A::kUpdateSuspension},
+    {P::kOrdered, E::kSuspend, P::kSuspending, A::kSuspend},
+    {P::kUnsupported, E::kSuspend, P::kSuspending, A::kSuspend},
+    {P::kSuspending, E::kSuspend, P::kSuspending, A::kUpdateSuspension},
     {P::kSuspended, E::kSuspend, P::kSuspended, A::kUpdateSuspension},
-    {P::kYielded, E::kSuspend, P::kYielded, A::kUpdateSuspension},
-    {P::kYielding, E::kYieldStopSent, P::kYielded, A::kNone},
-    {P::kSuspended, E::kYieldStopSent, P::kYielded, A::kNone},
-    {P::kYielding, E::kTakeBack, P::kReady, A::kReportStarting},
-    {P::kSuspended, E::kTakeBack, P::kReady, A::kReportStarting},
-    {P::kYielded, E::kTakeBack, P::kReady, A::kReportStarting},
+    {P::kSuspendStopSent, E::kSuspend, P::kSuspendStopSent, A::kUpdateSuspension},
+    {P::kSuspending, E::kSuspendStopSent, P::kSuspendStopSent, A::kNone},
+    {P::kSuspended, E::kSuspendStopSent, P::kSuspendStopSent, A::kNone},
+    {P::kSuspending, E::kEndSuspension, P::kReady, A::kReportStarting},
+    {P::kSuspended, E::kEndSuspension, P::kReady, A::kReportStarting},
+    {P::kSuspendStopSent, E::kEndSuspension, P::kReady, A::kReportStarting},
     // The end. A snapshot that was begun ends by itself, and soon.
     {P::kJoined, E::kStop, P::kStopping, A::kBeginStop},
     {P::kArming, E::kStop, P::kStopping, A::kBeginStop},
@@ -105,9 +105,9 @@ constexpr auto kTransitions = std::to_array<WorkerTransition>({
     {P::kCannotStart, E::kStop, P::kStopping, A::kBeginStop},
     {P::kOrdered, E::kStop, P::kStopping, A::kBeginStop},
     {P::kUnsupported, E::kStop, P::kStopping, A::kBeginStop},
-    {P::kYielding, E::kStop, P::kStopping, A::kBeginStop},
+    {P::kSuspending, E::kStop, P::kStopping, A::kBeginStop},
     {P::kSuspended, E::kStop, P::kStopping, A::kBeginStop},
-    {P::kYielded, E::kStop, P::kStopping, A::kBeginStop},
+    {P::kSuspendStopSent, E::kStop, P::kStopping, A::kBeginStop},
     {P::kStopping, E::kStop, P::kStopping, A::kSendStop},
     {P::kStopSent, E::kStop, P::kStopSent, A::kSendStop},
     {P::kStopping, E::kStopSent, P::kStopSent, A::kNone},
@@ -115,8 +115,8 @@ constexpr auto kTransitions = std::to_array<WorkerTransition>({
     {P::kArming, E::kReconnect, P::kArming, A::kCheckObstacles},
     {P::kOrdered, E::kReconnect, P::kReady, A::kNone},
     {P::kUnsupported, E::kReconnect, P::kCannotStart, A::kNone},
-    {P::kYielding, E::kReconnect, P::kSuspended, A::kNone},
-    {P::kYielded, E::kReconnect, P::kSuspended, A::kNone},
+    {P::kSuspending, E::kReconnect, P::kSuspended, A::kNone},
+    {P::kSuspendStopSent, E::kReconnect, P::kSuspended, A::kNone},
     {P::kCollecting, E::kReconnect, P::kCutDue, A::kNone},
     {P::kStopping, E::kReconnect, P::kStopping, A::kSendStop},
     {P::kStopSent, E::kReconnect, P::kStopping, A::kSendStop},
@@ -127,9 +127,9 @@ constexpr auto kTransitions = std::to_array<WorkerTransition>({
     {P::kCannotStart, E::kEnd, P::kEnded, A::kEndStreams},
     {P::kOrdered, E::kEnd, P::kEnded, A::kEndStreams},
     {P::kUnsupported, E::kEnd, P::kEnded, A::kEndStreams},
-    {P::kYielding, E::kEnd, P::kEnded, A::kEndStreams},
+    {P::kSuspending, E::kEnd, P::kEnded, A::kEndStreams},
     {P::kSuspended, E::kEnd, P::kEnded, A::kEndStreams},
-    {P::kYielded, E::kEnd, P::kEnded, A::kEndStreams},
+    {P::kSuspendStopSent, E::kEnd, P::kEnded, A::kEndStreams},
     {P::kCutDue, E::kEnd, P::kEnded, A::kEndStreams},
     {P::kCollecting, E::kEnd, P::kEnded, A::kEndStreams},
     {P::kStopping, E::kEnd, P::kEnded, A::kEndStreams},
@@ -150,8 +150,9 @@ constexpr auto kTraceTransitions = std::to_array<TraceTransition>({
 
 // In the order of the enumerators, as in the diagram of docs/developer/worker_states.md.
 constexpr std::array<std::string_view, kWorkerPhases> kPhaseNames = {
-    "Joined",    "Arming",  "Ready",  "CannotStart", "Ordered",  "Unsupported", "Yielding",
-    "Suspended", "Yielded", "CutDue", "Collecting",  "Stopping", "StopSent",    "Ended"};
+    "Joined",     "Arming",    "Ready",           "CannotStart", "Ordered",    "Unsupported",
+    "Suspending", "Suspended", "SuspendStopSent", "CutDue",      "Collecting", "Stopping",
+    "StopSent",   "Ended"};
 
 // Returns whether no pair has two rows; FindTransition would never find the second one.
 constexpr bool IsEachPairOnce() {

@@ -13,20 +13,20 @@ namespace neurontrace {
 
 // How far one worker's part in one capture has come. "Has its START" means on this connection.
 enum class WorkerPhase : uint8_t {
-  kJoined,       // The worker takes part; the capture was neither armed nor begun here.
-  kArming,       // The agent reports whether the capture could begin on this worker.
-  kReady,        // The capture is to begin; the tap has no START of it.
-  kCannotStart,  // The capture is to begin, and no START can be made for it; retried each second.
-  kOrdered,      // The tap has its START: it records, or waits for its time or for the runtime.
-  kUnsupported,  // The tap has its START and answered that its runtime cannot record.
-  kYielding,     // Suspended for another capture; the tap has its START and was sent no STOP.
-  kSuspended,    // Suspended for another capture; the tap has neither a START nor a STOP of it.
-  kYielded,      // Suspended for another capture; the tap was sent a STOP.
-  kCutDue,       // A snapshot is to be cut; the tap has no COLLECT of it.
-  kCollecting,   // A snapshot; the tap has its COLLECT.
-  kStopping,     // The capture is to stop; the tap was sent no STOP on this connection.
-  kStopSent,     // The capture is to stop; the tap was sent a STOP.
-  kEnded,        // The streams of the worker have ended; nothing follows.
+  kJoined,           // The worker takes part; the capture was neither armed nor begun here.
+  kArming,           // The agent reports whether the capture could begin on this worker.
+  kReady,            // The capture is to begin; the tap has no START of it.
+  kCannotStart,      // The capture is to begin, but no START can be made; retried each second.
+  kOrdered,          // The tap has its START: it records, or waits for its time or for the runtime.
+  kUnsupported,      // The tap has its START and answered that its runtime cannot record.
+  kSuspending,       // Suspended for another capture; the tap has its START and was sent no STOP.
+  kSuspended,        // Suspended for another capture; the tap has neither a START nor a STOP of it.
+  kSuspendStopSent,  // Suspended for another capture; the tap was sent a STOP.
+  kCutDue,           // A snapshot is to be cut; the tap has no COLLECT of it.
+  kCollecting,       // A snapshot; the tap has its COLLECT.
+  kStopping,         // The capture is to stop; the tap was sent no STOP on this connection.
+  kStopSent,         // The capture is to stop; the tap was sent a STOP.
+  kEnded,            // The streams of the worker have ended; nothing follows.
 };
 inline constexpr size_t kWorkerPhases = 14;
 
@@ -49,8 +49,8 @@ enum class WorkerEvent : uint8_t {
   kTapStateChanged,     // The tap reports a new state without being asked.
   kTraceSeen,           // A record shows that a trace of the capture runs.
   kSuspend,             // Another capture of a higher precedence needs the tap.
-  kYieldStopSent,       // The STOP that frees the tap for the other capture was sent.
-  kTakeBack,            // The other capture is over.
+  kSuspendStopSent,     // The STOP that frees the tap for the other capture was sent.
+  kEndSuspension,       // The other capture is over.
   kStop,                // The aggregator stops the capture.
   kStopSent,            // That STOP was sent.
   kReconnect,           // The tap is connected again.
@@ -124,10 +124,10 @@ TraceState NextTraceState(TraceState from, TraceSign sign);
 // Returns the enumerator's name without its k, as in the diagram.
 std::string_view ToString(WorkerPhase phase);
 
-// Returns whether the worker's tap is given, or is being given, to another capture.
+// Returns whether the capture is suspended in the worker for another one.
 constexpr bool IsSuspended(WorkerPhase phase) {
-  return phase == WorkerPhase::kYielding || phase == WorkerPhase::kSuspended ||
-         phase == WorkerPhase::kYielded;
+  return phase == WorkerPhase::kSuspending || phase == WorkerPhase::kSuspended ||
+         phase == WorkerPhase::kSuspendStopSent;
 }
 // Returns whether the capture is to stop, and its streams have not ended.
 constexpr bool IsStopping(WorkerPhase phase) {
@@ -144,7 +144,7 @@ constexpr bool IsActive(WorkerPhase phase) {
 // Returns whether the tap has a START or a COLLECT of the capture.
 constexpr bool HasOrder(WorkerPhase phase) {
   return phase == WorkerPhase::kOrdered || phase == WorkerPhase::kUnsupported ||
-         phase == WorkerPhase::kYielding || phase == WorkerPhase::kCollecting;
+         phase == WorkerPhase::kSuspending || phase == WorkerPhase::kCollecting;
 }
 // Returns whether the runtime or the selection excludes the worker.
 constexpr bool IsRuledOut(WorkerPhase phase) {

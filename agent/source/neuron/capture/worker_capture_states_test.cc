@@ -90,7 +90,7 @@ TEST(WorkerStatesTest, WhatStopsDoesNotRecordAgain) {
 
 TEST(WorkerStatesTest, WhatIsSuspendedMayRecordAgain) {
   for (const WorkerPhase phase :
-       {WorkerPhase::kYielding, WorkerPhase::kSuspended, WorkerPhase::kYielded}) {
+       {WorkerPhase::kSuspending, WorkerPhase::kSuspended, WorkerPhase::kSuspendStopSent}) {
     EXPECT_TRUE(Reachable(phase).contains(WorkerPhase::kOrdered)) << ToString(phase);
   }
 }

@@ -39,9 +39,9 @@ enum class Call {
   kAnswerRefused,
   kStateChanged,
   kTraceStarted,
-  kGiveWay,
-  kGiveWayHungUp,
-  kTakeBack,
+  kSuspend,
+  kSuspendHungUp,
+  kEndSuspension,
   kStop,
   kStopHungUp,
   kReconnect,
@@ -126,12 +126,12 @@ class Part {
         return capture_->OnStateChange(Report(TapResult::kNone), View());
       case Call::kTraceStarted:
         return capture_->OnTraceStarted(Record(trace_started_), facts_);
-      case Call::kGiveWay:
-        return capture_->GiveWay(View(), IdOf('o'));
-      case Call::kGiveWayHungUp:
-        return capture_->GiveWay(View(&hung_up_), IdOf('o'));
-      case Call::kTakeBack:
-        return capture_->TakeBack();
+      case Call::kSuspend:
+        return capture_->Suspend(View(), IdOf('o'));
+      case Call::kSuspendHungUp:
+        return capture_->Suspend(View(&hung_up_), IdOf('o'));
+      case Call::kEndSuspension:
+        return capture_->EndSuspension();
       case Call::kStop:
         return capture_->Stop(&session_);
       case Call::kStopHungUp:
@@ -201,14 +201,14 @@ class Part {
                                          : E::kTraceSeen};
       case Call::kTraceStarted:
         return {E::kTraceSeen};
-      case Call::kGiveWay: {
+      case Call::kSuspend: {
         const bool acts = action(E::kSuspend) != WorkerAction::kNone;
-        return acts ? std::vector{E::kSuspend, E::kYieldStopSent} : std::vector{E::kSuspend};
+        return acts ? std::vector{E::kSuspend, E::kSuspendStopSent} : std::vector{E::kSuspend};
       }
-      case Call::kGiveWayHungUp:
+      case Call::kSuspendHungUp:
         return {E::kSuspend};
-      case Call::kTakeBack:
-        return {E::kTakeBack};
+      case Call::kEndSuspension:
+        return {E::kEndSuspension};
       case Call::kStop:
         return {E::kStop, E::kStopSent};
       case Call::kStopHungUp:
@@ -331,12 +331,12 @@ std::optional<std::vector<Call>> WayTo(WorkerPhase phase, bool is_snapshot) {
       return std::vector{Call::kBegin, Call::kTurnWithoutTypes};
     case P::kUnsupported:
       return then(Call::kAnswerUnsupported);
-    case P::kYielding:
-      return then(Call::kGiveWayHungUp);
+    case P::kSuspending:
+      return then(Call::kSuspendHungUp);
     case P::kSuspended:
-      return std::vector{Call::kBegin, Call::kGiveWayHungUp};
-    case P::kYielded:
-      return then(Call::kGiveWay);
+      return std::vector{Call::kBegin, Call::kSuspendHungUp};
+    case P::kSuspendStopSent:
+      return then(Call::kSuspend);
     default:
       return ordered;
   }
@@ -404,7 +404,7 @@ TEST(WorkerCaptureTest, NoOrderOfCallsLeavesItStuck) {
       }
     }
     // A tap that is there, and no other capture: it has its order, or cannot have one.
-    part.Do(Call::kTakeBack);
+    part.Do(Call::kEndSuspension);
     part.Do(Call::kReconnect);
     part.Do(Call::kBegin);
     part.Do(Call::kTurn);

@@ -110,7 +110,7 @@ FidelityNote WorkerFidelity::MakeNote(uint32_t level, uint64_t at_ns) {
   FidelityNote note{.level = level, .reason = reason_, .cost = cost_, .at_ns = at_ns};
   if (level > 0) {
     note.words =
-        fmt::format("without {}, as the budget of {} was spent", LeftOutOfFidelity(poorest_),
+        fmt::format("without {} because the budget of {} is used up", LeftOutOfFidelity(poorest_),
                     BudgetWords(governor_.budget(), governor_.budget().core_ppm == 0 ||
                                                         reason_ == kFidelityBytesBudget));
   }

@@ -7,7 +7,7 @@ namespace neurontrace {
 
 bool JsonCursor::Fail(std::string_view what) {
   // At the end of a truncated text every expectation fails; that it ends is the reason.
-  fault_ = {*token_, std::string(at_end() ? "the document ends early" : what)};
+  fault_ = {*token_, std::string(at_end() ? "the document is truncated" : what)};
   return false;
 }
 
@@ -50,7 +50,7 @@ bool JsonCursor::TakeString(ValueType& type, AttributeValue& value) {
       type = ValueType::kJson;
       value.text = {inside.data() - 1, inside.size() + 2};
     } else {
-      return Fail("a string has a bad escape");
+      return Fail("a string has an invalid escape sequence");
     }
   }
   ++token_;
@@ -61,7 +61,7 @@ bool JsonCursor::TakeNumber(ValueType& type, AttributeValue& value) {
   const std::string_view text = ScalarText();
   type = ClassifyNumber(text.data(), text.size(), value.bits);
   // ClassifyNumber returns kNull for text that is not a number, which begins like one here.
-  if (type == ValueType::kNull) return Fail("a number is not written as JSON has it");
+  if (type == ValueType::kNull) return Fail("a number is not valid JSON");
   value.text = type == ValueType::kJson ? text : std::string_view();
   ++token_;
   return true;
@@ -76,7 +76,7 @@ bool JsonCursor::TakeLiteral(ValueType& type, AttributeValue& value) {
     type = ValueType::kBool;
     value.bits = text == "true" ? 1 : 0;
   } else {
-    return Fail("a value was expected");
+    return Fail("expected a value");
   }
   ++token_;
   return true;
@@ -91,15 +91,15 @@ bool JsonCursor::SkipScalar() {
     std::string_view inside;
     if (!PeekString(inside)) return false;
     if (HasBackslash(inside.data(), inside.size()) && !EscapesAreWellFormed(inside)) {
-      return Fail("a string has a bad escape");
+      return Fail("a string has an invalid escape sequence");
     }
   } else if (c == '-' || (c >= '0' && c <= '9')) {
     uint64_t bits = 0;
     if (ClassifyNumber(text.data(), text.size(), bits) == ValueType::kNull) {
-      return Fail("a number is not written as JSON has it");
+      return Fail("a number is not valid JSON");
     }
   } else if (text != "null" && text != "true" && text != "false") {
-    return Fail("a value was expected");
+    return Fail("expected a value");
   }
   ++token_;
   return true;
@@ -110,7 +110,7 @@ bool JsonCursor::SkipKey() {
   std::string_view raw;
   if (!TakeKey(raw)) return false;
   if (HasBackslash(raw.data(), raw.size()) && !EscapesAreWellFormed(raw)) {
-    return Fail("a key has a bad escape");
+    return Fail("a key has an invalid escape sequence");
   }
   return true;
 }
@@ -157,7 +157,7 @@ bool JsonCursor::DecodeKey(std::string_view& key) {
     key = std::string_view(unescaped_).substr(begin);
     return true;
   }
-  return EscapesAreWellFormed(key) || Fail("a key has a bad escape");
+  return EscapesAreWellFormed(key) || Fail("a key has an invalid escape sequence");
 }
 
 }  // namespace neurontrace

@@ -104,9 +104,9 @@ inline std::string_view JsonCursor::ScalarText() const {
 }
 
 inline bool JsonCursor::PeekString(std::string_view& inside) {
-  if (peek() != '"') return Fail("a string was expected");
+  if (peek() != '"') return Fail("expected a string");
   const std::string_view text = ScalarText();
-  if (text.size() < 2 || text.back() != '"') return Fail("a string has no end");
+  if (text.size() < 2 || text.back() != '"') return Fail("a string is not terminated");
   inside = text.substr(1, text.size() - 2);
   return true;
 }
@@ -114,13 +114,13 @@ inline bool JsonCursor::PeekString(std::string_view& inside) {
 inline bool JsonCursor::TakeKey(std::string_view& raw) {
   if (!PeekString(raw)) return false;
   ++token_;
-  if (!TakeIf(':')) return Fail("a colon was expected");
+  if (!TakeIf(':')) return Fail("expected a colon");
   return true;
 }
 
 inline bool JsonCursor::TakeSeparator(char closing, bool& more) {
   const char c = peek();
-  if (c != ',' && c != closing) return Fail("a comma or the end of a list was expected");
+  if (c != ',' && c != closing) return Fail("expected a comma or the end of a list");
   ++token_;
   more = c == ',';
   return true;

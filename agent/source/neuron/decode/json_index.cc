@@ -81,7 +81,7 @@ absl::Status JsonIndex::Reserve(size_t size) {
       capacity, kUnusedDepth, parser);
   if (error != simdjson::SUCCESS) {
     parser.reset();
-    return ResourceExhausted("no memory to index a document of {} bytes", size);
+    return ResourceExhausted("not enough memory to index a document of {} bytes", size);
   }
   return absl::OkStatus();
 }
@@ -91,7 +91,7 @@ absl::Status JsonIndex::Build(char* text, size_t size) {
   fault_.reset();
   repaired_bytes_ = 0;
   if (size > limits::kFetchDocumentBytesMax) {
-    return InvalidArgument("a document of {} bytes is over the limit of {}", size,
+    return InvalidArgument("the document has {} bytes; the limit is {}", size,
                            limits::kFetchDocumentBytesMax);
   }
   if (size == 0) return InvalidArgument("the document is empty");
@@ -115,13 +115,13 @@ absl::Status JsonIndex::Build(char* text, size_t size) {
     if (!broken) {
       return InvalidArgument("the document cannot be indexed: {}", simdjson::error_message(error));
     }
-    fault_ = Fault{*broken, "a string is cut off or holds a bare control character"};
+    fault_ = Fault{*broken, "a string is truncated or contains an unescaped control character"};
     end = *broken;
     text[end] = '\0';  // what stands where the tokens end must not look like one
     if (end == 0) break;
   }
   if (fault_) return absl::OkStatus();
-  return InvalidArgument("the document holds no JSON");
+  return InvalidArgument("the document contains no JSON");
 }
 
 }  // namespace neurontrace

@@ -58,9 +58,9 @@ StandardKey ClassifyKey(std::string_view key) {
 }
 
 // Reasons for which an event is unfit.
-constexpr std::string_view kTooManyAttributes = "more attributes than an event may have";
-constexpr std::string_view kTextTooLong = "a text is longer than an event may hold";
-constexpr std::string_view kNotAnObject = "not an object";
+constexpr std::string_view kTooManyAttributes = "the event has more attributes than the limit";
+constexpr std::string_view kTextTooLong = "a text exceeds the length limit";
+constexpr std::string_view kNotAnObject = "the element is not an object";
 
 }  // namespace
 
@@ -93,7 +93,7 @@ NrtDecodeOutcome NrtEventDecoder::Decode(char* document, size_t size, uint64_t f
 
 // The members of the envelope may come in any order, and unknown ones are skipped after a check.
 bool NrtEventDecoder::TakeEnvelope(JsonCursor& cursor, NrtEventSink& sink) {
-  if (!cursor.TakeIf('{')) return cursor.Fail("the document is no object");
+  if (!cursor.TakeIf('{')) return cursor.Fail("the document is not an object");
   bool more = !cursor.TakeIf('}');
   bool has_events = false;
   while (more) {
@@ -112,7 +112,7 @@ bool NrtEventDecoder::TakeEnvelope(JsonCursor& cursor, NrtEventSink& sink) {
     if (!cursor.TakeSeparator('}', more)) return false;
   }
   if (!has_events) return cursor.Fail("the document has no list of events");
-  return cursor.at_end() || cursor.Fail("something follows the document");
+  return cursor.at_end() || cursor.Fail("unexpected data after the document");
 }
 
 // Requires that the current token is the opening bracket of the list. A fault in an event ends the

@@ -165,7 +165,7 @@ TEST(NrtEventDecoderTest, NamesThePlaceOfAFault) {
   EXPECT_EQ(decoded.events.size(), 1u);
   ASSERT_TRUE(decoded.outcome.fault);
   EXPECT_EQ(decoded.outcome.fault->offset, json.find("\"b\""));
-  EXPECT_EQ(decoded.outcome.fault->what, "a colon was expected");
+  EXPECT_EQ(decoded.outcome.fault->what, "expected a colon");
 }
 
 TEST(NrtEventDecoderTest, RefusesWhatIsNoDocument) {
@@ -209,7 +209,7 @@ TEST(NrtEventDecoderTest, CountsElementsThatAreNoEvents) {
   EXPECT_EQ(decoded.events.size(), 1u);
   EXPECT_EQ(decoded.outcome.unfit_events, 2u);
   ASSERT_EQ(decoded.unfit.size(), 2u);
-  EXPECT_EQ(decoded.unfit[0].second, "not an object");
+  EXPECT_EQ(decoded.unfit[0].second, "the element is not an object");
 }
 
 TEST(NrtEventDecoderTest, CountsEventsBeyondALimitAndGoesOn) {

@@ -146,10 +146,9 @@ void WarnOfCutNames(const Environment& environment, uint32_t left_out,
   for (const JobVariable& variable : kVariables) {
     const size_t bytes = ValueOf(environment, variable.name).size();
     if (bytes <= limits::kIdentityStringBytesMax) continue;
-    warn(
-        fmt::format("{} has {} bytes and is cut after {}: two names that differ only behind that "
-                    "are one",
-                    variable.name, bytes, limits::kIdentityStringBytesMax));
+    warn(fmt::format(
+        "{} has {} bytes and is truncated to {}; values that differ only after that count as equal",
+        variable.name, bytes, limits::kIdentityStringBytesMax));
   }
   // Labels are split again, since the facts do not show which of them were cut or omitted.
   size_t labels = 0;
@@ -169,23 +168,21 @@ void WarnOfCutNames(const Environment& environment, uint32_t left_out,
     cut += is_label && longest > limits::kIdentityStringBytesMax ? 1 : 0;
   }
   if (unnamed > 0) {
-    warn(fmt::format("{} of NEURONTRACE_LABELS is left out: not NAME=VALUE", unnamed));
+    warn(fmt::format("NEURONTRACE_LABELS: {} ignored because not of the form NAME=VALUE", unnamed));
   }
   if (cut > 0) {
-    warn(fmt::format("{} of NEURONTRACE_LABELS is cut: longer than {} bytes", cut,
+    warn(fmt::format("NEURONTRACE_LABELS: {} truncated; the limit is {} bytes", cut,
                      limits::kIdentityStringBytesMax));
   }
   // Other facts may take places of labels, too.
   const size_t facts = FindJobFacts(environment).size();
   if (labels > 0 && facts >= limits::kWorkerJobFactsMax) {
-    warn(fmt::format("NEURONTRACE_LABELS has {} labels: no more than {} facts of a job are kept",
+    warn(fmt::format("NEURONTRACE_LABELS has {} labels, but only {} job facts of a worker are kept",
                      labels, limits::kWorkerJobFactsMax));
   }
   if (left_out > 0) {
-    warn(
-        fmt::format("{} variables that name its job or rank are too long for the tap and are not "
-                    "known",
-                    left_out));
+    warn(fmt::format("{} variables with its job or rank exceed the tap's limit and are ignored",
+                     left_out));
   }
 }
 
@@ -203,8 +200,9 @@ void SetPodFacts(const WorkerPod& pod, std::vector<KeyValue>& facts,
     std::erase_if(facts, [&](const KeyValue& fact) {
       if (fact.key != key) return false;
       if (fact.value != value && warnings.size() < limits::kWorkerWarningsMax) {
-        warnings.push_back(fmt::format("its environment says {} \"{}\", the kubelet says \"{}\"",
-                                       key, fact.value, value));
+        warnings.push_back(fmt::format(
+            "its environment has {} \"{}\", but the kubelet reports \"{}\", which is used", key,
+            fact.value, value));
       }
       return true;
     });

@@ -96,8 +96,8 @@ TEST(JobFacts, TheKubeletsWordCountsBeforeTheEnvironments) {
       facts,
       (Facts{
           {"container", "worker"}, {"namespace", "training"}, {"pod", "llama-0"}, {"slurm", "7"}}));
-  EXPECT_EQ(warnings, (std::vector<std::string>{"its environment says namespace \"lies\", the "
-                                                "kubelet says \"training\""}));
+  EXPECT_EQ(warnings, (std::vector<std::string>{"its environment has namespace \"lies\", but the "
+                                                "kubelet reports \"training\", which is used"}));
 
   facts = FindJobFacts({{"POD_NAMESPACE", "training"}, {"POD_NAME", "llama-0"}});
   warnings.clear();
@@ -116,9 +116,9 @@ TEST(JobFacts, WhatIsCutOrLeftOutIsSaid) {
   WarnOfCutNames({{"NEURONTRACE_JOB", std::string(600, 'j')}, {"NEURONTRACE_LABELS", labels}}, 2,
                  warnings);
   ASSERT_EQ(warnings.size(), 5u);
-  EXPECT_THAT(warnings[0], HasSubstr("NEURONTRACE_JOB has 600 bytes and is cut after 512"));
-  EXPECT_THAT(warnings[1], HasSubstr("1 of NEURONTRACE_LABELS is left out"));
-  EXPECT_THAT(warnings[2], HasSubstr("1 of NEURONTRACE_LABELS is cut"));
+  EXPECT_THAT(warnings[0], HasSubstr("NEURONTRACE_JOB has 600 bytes and is truncated to 512"));
+  EXPECT_THAT(warnings[1], HasSubstr("NEURONTRACE_LABELS: 1 ignored"));
+  EXPECT_THAT(warnings[2], HasSubstr("NEURONTRACE_LABELS: 1 truncated"));
   EXPECT_THAT(warnings[3], HasSubstr("NEURONTRACE_LABELS has 101 labels"));
   EXPECT_THAT(warnings[4], HasSubstr("2 variables"));
 }

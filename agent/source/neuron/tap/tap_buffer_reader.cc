@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<TapBufferReader>> TapBufferReader::Open(int memfd
 }
 
 absl::StatusOr<std::unique_ptr<TapBufferReader>> TapBufferReader::Over(void* memory, size_t bytes) {
-  if (bytes < kTapRingOffset) return InvalidArgument("{} bytes hold no header", bytes);
+  if (bytes < kTapRingOffset) return InvalidArgument("{} bytes are too few for a header", bytes);
   std::unique_ptr<TapBufferReader> reader(
       new TapBufferReader(static_cast<uint8_t*>(memory), bytes, false));
   RETURN_IF_ERROR(reader->CheckHeader());
@@ -79,7 +79,7 @@ absl::Status TapBufferReader::CheckHeader() {
   ring_bytes_ = std::atomic_ref(h.ring_bytes).load(std::memory_order_relaxed);
   claimed_pid_ = std::atomic_ref(h.claimed_pid).load(std::memory_order_relaxed);
   process_start_ticks_ = std::atomic_ref(h.process_start_ticks).load(std::memory_order_relaxed);
-  if (magic != kTapBufferMagic) return InvalidArgument("the tap's buffer has a wrong magic");
+  if (magic != kTapBufferMagic) return InvalidArgument("the tap's buffer has a wrong magic number");
   if (version != kTapBufferFormatVersion) {
     return InvalidArgument(
         "the tap's buffer has format {}, but this agent reads {}; use a tap and an agent of the "
@@ -89,7 +89,7 @@ absl::Status TapBufferReader::CheckHeader() {
   // Only this layout exists in format 1, so the fields are compared and not followed.
   if (h.header_bytes != kTapHeaderBytes || h.facts_offset != kTapFactsOffset ||
       h.facts_bytes != kTapFactsBytes || h.ring_offset != kTapRingOffset) {
-    return InvalidArgument("the tap's buffer is not laid out as format 1");
+    return InvalidArgument("the tap's buffer does not have the layout of format 1");
   }
   // The ring must be a power of two, as offsets in it are masked, and end with the mapping.
   if (!std::has_single_bit(ring_bytes_) || ring_bytes_ != bytes_ - kTapRingOffset) {
@@ -99,7 +99,7 @@ absl::Status TapBufferReader::CheckHeader() {
   position_ = committed_;
   write_position_seen_ = committed_;
   if (committed_ % kTapRecordAlignment != 0) {
-    return InvalidArgument("the tap's buffer has a read position of {}", committed_);
+    return InvalidArgument("the tap's buffer has an invalid read position of {}", committed_);
   }
   return CheckWritePosition(h.write_pos.load(std::memory_order_acquire));
 }
@@ -108,8 +108,9 @@ absl::Status TapBufferReader::CheckHeader() {
 absl::Status TapBufferReader::CheckWritePosition(uint64_t write_position) {
   if (write_position < write_position_seen_ || write_position - committed_ > ring_bytes_ ||
       write_position % kTapRecordAlignment != 0) {
-    return DataLoss("the ring's write position went from {} to {}, with {} committed",
-                    write_position_seen_, write_position, committed_);
+    return DataLoss(
+        "the ring's write position moved from {} to {}, which is invalid with {} committed",
+        write_position_seen_, write_position, committed_);
   }
   write_position_seen_ = write_position;
   return absl::OkStatus();

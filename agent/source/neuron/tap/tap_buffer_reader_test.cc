@@ -134,7 +134,7 @@ TEST_F(TapBufferReaderTest, RefusesHeadersItDoesNotUnderstand) {
   EXPECT_THAT(with([](auto& h) { h.format_version = 2; }), HasSubstr("format 2"));
   EXPECT_THAT(with([](auto& h) { h.ring_bytes *= 2; }), HasSubstr("does not fit"));
   EXPECT_THAT(with([](auto& h) { h.ring_bytes -= 8; }), HasSubstr("does not fit"));
-  EXPECT_THAT(with([](auto& h) { h.ring_offset = 0; }), HasSubstr("laid out"));
+  EXPECT_THAT(with([](auto& h) { h.ring_offset = 0; }), HasSubstr("layout of format 1"));
   EXPECT_THAT(with([](auto& h) { h.read_pos.store(3); }), HasSubstr("read position"));
   EXPECT_THAT(with([](auto& h) { h.read_pos.store(8); }), HasSubstr("write position"));
   EXPECT_EQ(OpenError(), "");

@@ -84,8 +84,7 @@ absl::StatusOr<UniqueFd> Bind(const TapServer::Options& options) {
 
 absl::StatusOr<std::unique_ptr<TapServer>> TapServer::Listen(const Options& options,
                                                              TaskRunner& runner,
-                                                             std::function<bool()> may_accept,
-                                                             Accepted accepted) {
+                                                             Listener& listener) {
   if (options.path.empty() || options.path.size() >= sizeof(sockaddr_un::sun_path)) {
     return InvalidArgument("the socket path \"{}\" must have 1 to {} bytes", options.path,
                            sizeof(sockaddr_un::sun_path) - 1);
@@ -94,19 +93,17 @@ absl::StatusOr<std::unique_ptr<TapServer>> TapServer::Listen(const Options& opti
   ASSIGN_OR_RETURN(UniqueFd lock, TakeLock(options.path + ".lock"));
   RETURN_IF_ERROR(RemoveStaleSocket(options.path));
   ASSIGN_OR_RETURN(UniqueFd socket, Bind(options));
-  return std::unique_ptr<TapServer>(new TapServer(options.path, std::move(lock), std::move(socket),
-                                                  runner, std::move(may_accept),
-                                                  std::move(accepted)));
+  return std::unique_ptr<TapServer>(
+      new TapServer(options.path, std::move(lock), std::move(socket), runner, listener));
 }
 
 TapServer::TapServer(std::string path, UniqueFd lock, UniqueFd socket, TaskRunner& runner,
-                     std::function<bool()> may_accept, Accepted accepted)
+                     Listener& listener)
     : path_(std::move(path)),
       lock_(std::move(lock)),
       socket_(std::move(socket)),
       runner_(runner),
-      may_accept_(std::move(may_accept)),
-      accepted_(std::move(accepted)) {
+      listener_(listener) {
   Watch();
 }
 
@@ -117,14 +114,14 @@ TapServer::~TapServer() {
 
 void TapServer::AcceptAll() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    if (!may_accept_()) return Pause();
+    if (!listener_.MayAccept()) return Pause();
     UniqueFd connection(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection.valid()) {
       // accept(2) would fail at once again until something is closed.
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) Pause();
       return;
     }
-    accepted_(std::move(connection));
+    listener_.OnAccepted(std::move(connection));
   }
 }
 

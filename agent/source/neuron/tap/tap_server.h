@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,19 +23,24 @@ class TapServer {
     // The group that owns the socket; -1: the agent's own.
     int group = -1;
   };
-  // Takes a connected, non-blocking socket.
-  using Accepted = std::function<void(UniqueFd socket)>;
+  // Receives the connections.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    // Returns whether a connection may be accepted now. If not, those that wait stay in the
+    // backlog, and this is asked again a second later.
+    virtual bool MayAccept() = 0;
+    // Takes a connected, non-blocking socket.
+    virtual void OnAccepted(UniqueFd socket) = 0;
+  };
 
   // Starts to listen. The directory is created if it does not exist (one level). A socket that an
   // earlier agent left behind is replaced; a lock file beside it (`path`.lock) distinguishes that
   // from an agent that runs. Fails with FAILED_PRECONDITION if one does or the system refuses, and
   // with INVALID_ARGUMENT for a path that is too long or is something other than a socket.
-  // `accepted` is called for each connection, while `may_accept` returns true; others wait in the
-  // backlog. `runner` outlives the server.
+  // `runner` and `listener` outlive the server.
   static absl::StatusOr<std::unique_ptr<TapServer>> Listen(const Options& options,
-                                                           TaskRunner& runner,
-                                                           std::function<bool()> may_accept,
-                                                           Accepted accepted);
+                                                           TaskRunner& runner, Listener& listener);
   // Stops listening and removes the socket file; the lock is released.
   ~TapServer();
   TapServer(const TapServer&) = delete;
@@ -44,7 +48,7 @@ class TapServer {
 
  private:
   TapServer(std::string path, UniqueFd lock, UniqueFd socket, TaskRunner& runner,
-            std::function<bool()> may_accept, Accepted accepted);
+            Listener& listener);
   // Accepts when a connection is waiting.
   void Watch();
   // Stops accepting for a second.
@@ -57,8 +61,7 @@ class TapServer {
   const UniqueFd lock_;
   const UniqueFd socket_;
   TaskRunner& runner_;
-  const std::function<bool()> may_accept_;
-  const Accepted accepted_;
+  Listener& listener_;
   // Cancels the end of a pause when the server is destroyed.
   WeakTasks weak_tasks_;
 };

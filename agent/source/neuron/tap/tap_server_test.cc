@@ -19,6 +19,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// Counts and closes the connections.
+class FakeTapServerListener final : public TapServer::Listener {
+ public:
+  bool MayAccept() override { return may_accept; }
+  void OnAccepted(UniqueFd) override { ++accepted; }
+
+  bool may_accept = true;
+  int accepted = 0;
+};
+
 class TapServerTest : public ::testing::Test {
  protected:
   TapServerTest() : runner_(clock_) {
@@ -28,8 +38,7 @@ class TapServerTest : public ::testing::Test {
   }
   ~TapServerTest() override { std::filesystem::remove_all(directory_); }
   absl::StatusOr<std::unique_ptr<TapServer>> Listen() {
-    return TapServer::Listen(
-        options_, runner_, [this] { return may_accept_; }, [this](UniqueFd) { ++accepted_; });
+    return TapServer::Listen(options_, runner_, listener_);
   }
   bool CanConnect() {
     sockaddr_un address = {};
@@ -43,22 +52,21 @@ class TapServerTest : public ::testing::Test {
   FakeTaskRunner runner_;
   std::string directory_;
   TapServer::Options options_;
-  bool may_accept_ = true;
-  int accepted_ = 0;
+  FakeTapServerListener listener_;
 };
 
 TEST_F(TapServerTest, WhoMayNotBeAcceptedWaits) {
   const auto server = Listen();
   ASSERT_TRUE(server.ok()) << server.status();
-  may_accept_ = false;
+  listener_.may_accept = false;
   ASSERT_TRUE(CanConnect());
   runner_.FireAllWatches();
-  EXPECT_EQ(accepted_, 0);
+  EXPECT_EQ(listener_.accepted, 0);
   EXPECT_EQ(runner_.watches(), 0u) << "or it would fire without end";
-  may_accept_ = true;
+  listener_.may_accept = true;
   runner_.AdvanceNs(60'000'000'000);
   runner_.FireAllWatches();
-  EXPECT_EQ(accepted_, 1);
+  EXPECT_EQ(listener_.accepted, 1);
 }
 
 TEST_F(TapServerTest, ListensWithTheModeAskedFor) {

@@ -95,7 +95,7 @@ absl::StatusOr<bool> TapSession::ReadMessage() {
   alignas(TapHello) char data[kTapMessageBytesMax];
   PeerMessage message = ReceivePeerMessage(socket_.get(), data, closer_);
   if (message.size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (message.size <= 0) return Unavailable("the tap hung up");
+  if (message.size <= 0) return Unavailable("the tap disconnected");
   // A truncated packet has lost its end, or descriptors that the kernel then closed.
   if ((message.flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return InvalidArgument("the tap sent a message that is too long");
@@ -108,7 +108,7 @@ absl::StatusOr<bool> TapSession::ReadMessage() {
 absl::Status TapSession::TakeMessage(const char* data, size_t size,
                                      std::vector<PeerFd> descriptors) {
   TapMessageHeader header;
-  if (size < sizeof header) return InvalidArgument("the tap sent a message of {} bytes", size);
+  if (size < sizeof header) return InvalidArgument("the tap sent a message of only {} bytes", size);
   std::memcpy(&header, data, sizeof header);
   if (header.magic != kTapMessageMagic || header.length != size) {
     return InvalidArgument("the tap sent an invalid message");
@@ -127,7 +127,7 @@ absl::Status TapSession::TakeMessage(const char* data, size_t size,
       if (!descriptors.empty()) return InvalidArgument("the tap sent descriptors with its status");
       return TakeReport(data, size);
     default:
-      return InvalidArgument("the tap sent a message of type {}", header.type);
+      return InvalidArgument("the tap sent a message of unknown type {}", header.type);
   }
 }
 
@@ -137,7 +137,8 @@ absl::Status TapSession::TakeGreeting(const char* data, size_t size,
                                       std::vector<PeerFd> descriptors) {
   TapHello hello;
   if (greeted_) return InvalidArgument("the tap sent a second HELLO");
-  if (size != sizeof hello) return InvalidArgument("the tap's HELLO has {} bytes", size);
+  if (size != sizeof hello)
+    return InvalidArgument("the tap's HELLO has an invalid size of {} bytes", size);
   if (descriptors.size() != 2) {
     return InvalidArgument("the tap's HELLO came with {} descriptors, not 2", descriptors.size());
   }
@@ -165,11 +166,13 @@ absl::Status TapSession::TakeGreeting(const char* data, size_t size,
 absl::Status TapSession::TakeReport(const char* data, size_t size) {
   TapStatus status;
   if (!greeted_) return InvalidArgument("the tap sent its status before HELLO");
-  if (size < sizeof status) return InvalidArgument("the tap's STATUS has {} bytes", size);
+  if (size < sizeof status)
+    return InvalidArgument("the tap's STATUS has an invalid size of {} bytes", size);
   std::memcpy(&status, data, sizeof status);
   if (status.detail_bytes != size - sizeof status ||
       status.detail_bytes > kTapStatusDetailBytesMax) {
-    return InvalidArgument("the tap's STATUS has a text of {} bytes", status.detail_bytes);
+    return InvalidArgument("the tap's STATUS has a text of an invalid size of {} bytes",
+                           status.detail_bytes);
   }
   // Values that this agent does not know are passed on; the listener treats them as such.
   TapReport report;
@@ -213,8 +216,8 @@ absl::Status TapSession::SendStart(const TapStartOrder& order) {
   const size_t size = sizeof start + names.size();
   // MakeStartOrder avoids this by leaving the filtering to the agent.
   if (order.names.size() > kTapEventNamesMax || size > kTapMessageBytesMax) {
-    return InvalidArgument("{} event types in {} bytes do not fit a START", order.names.size(),
-                           names.size());
+    return InvalidArgument("{} event types of {} bytes do not fit into a START message",
+                           order.names.size(), names.size());
   }
   start.header = MakeHeader(TapMessageType::kStart, size);
   std::memcpy(start.capture_id, order.capture_id.bytes().data(), sizeof start.capture_id);

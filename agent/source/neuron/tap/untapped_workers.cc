@@ -48,8 +48,7 @@ bool IsBound(const std::string& proc_root, std::string_view who, std::string_vie
 }  // namespace
 
 UntappedWorkers::UntappedWorkers(Options options, TaskRunner& runner, const Clock& clock,
-                                 SourceListener& listener,
-                                 std::function<bool(uint32_t, uint64_t)> has_worker)
+                                 SourceListener& listener, const TappedWorkers& tapped)
     : options_(std::move(options)),
       boot_id_(options_.boot_id.empty() ? ProcFiles(options_.proc_root).BootId()
                                         : options_.boot_id),
@@ -57,7 +56,7 @@ UntappedWorkers::UntappedWorkers(Options options, TaskRunner& runner, const Cloc
       runner_(runner),
       clock_(clock),
       listener_(listener),
-      has_worker_(std::move(has_worker)),
+      tapped_(tapped),
       started_ns_(clock.MonotonicNs()),
       processes_(options_.proc_root) {
   After(kFirstRoundNs);
@@ -97,7 +96,7 @@ void UntappedWorkers::TakeRound() {
   // First: which processes there are, and whose tap has connected.
   const std::vector<RuntimeProcesses::Process> found =
       processes_.Find([this](uint32_t pid, uint64_t start) {
-        const bool here = has_worker_(pid, start);
+        const bool here = tapped_.HasWorker(pid, start);
         if (here) had_tap_.insert({pid, start});
         return here;
       });
@@ -122,7 +121,7 @@ void UntappedWorkers::TakeRound() {
   // Third: what is left of the last round is gone, or has a tap now.
   for (const auto& [key, listed] : before) {
     // The tap of one that has connected speaks for it under the same identity.
-    if (listed.info && !has_worker_(key.first, key.second)) {
+    if (listed.info && !tapped_.HasWorker(key.first, key.second)) {
       listener_.OnWorkerGone(listed.info->identity);
     }
   }
@@ -261,8 +260,10 @@ void UntappedWorkers::ApplyOrder(const SourceOrder& order) {
 
 void UntappedWorkers::Refuse(const CaptureId& capture_id, const CaptureSpec& spec,
                              const WorkerInfo& worker) {
-  if (!Selects(spec, worker) || has_worker_(worker.identity.pid, worker.identity.start_time_ticks))
+  if (!Selects(spec, worker) ||
+      tapped_.HasWorker(worker.identity.pid, worker.identity.start_time_ticks)) {
     return;
+  }
   const bool no_tap = worker.state == WorkerState::kNoTap;
   CaptureWorkerStatus status;
   status.capture_id = capture_id;

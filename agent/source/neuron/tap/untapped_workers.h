@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +11,7 @@
 
 #include "agent/source/neuron/tap/peer_identity.h"
 #include "agent/source/neuron/tap/runtime_processes.h"
+#include "agent/source/neuron/tap/tapped_workers.h"
 #include "agent/source/source.h"
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
@@ -44,10 +44,9 @@ class UntappedWorkers final : public Source {
     // Whether whole command lines are reported, and not only their first word.
     bool with_arguments = false;
   };
-  // `has_worker` returns whether a worker with a tap has this pid and start time. All arguments but
-  // the options outlive this.
+  // All arguments but the options outlive this.
   UntappedWorkers(Options options, TaskRunner& runner, const Clock& clock, SourceListener& listener,
-                  std::function<bool(uint32_t, uint64_t)> has_worker);
+                  const TappedWorkers& tapped);
 
   // Returns the number of processes that the last round listed, including those of other agents.
   size_t size() const { return workers_.size(); }
@@ -94,7 +93,7 @@ class UntappedWorkers final : public Source {
   TaskRunner& runner_;
   const Clock& clock_;
   SourceListener& listener_;
-  const std::function<bool(uint32_t, uint64_t)> has_worker_;
+  const TappedWorkers& tapped_;
   // When this agent started, monotonic.
   const uint64_t started_ns_;
 

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "agent/source/neuron/tap/fake_proc.h"
 #include "agent/source/neuron/tap/worker_facts.h"
 #include "agent/source/neuron/tap_source_fixture.h"
@@ -23,6 +25,14 @@ TEST(ReportedCommandTest, HoldsNoArgumentsUnlessTold) {
   EXPECT_EQ(ReportedCommand("", false), "");
 }
 
+// Processes with a tap, by pid.
+class FakeTappedWorkers final : public TappedWorkers {
+ public:
+  bool HasWorker(uint32_t pid, uint64_t) const override { return pids.contains(pid); }
+
+  std::set<uint32_t> pids;
+};
+
 class UntappedWorkersTest : public ::testing::Test {
  protected:
   UntappedWorkersTest() : runner_(clock_) {
@@ -32,8 +42,7 @@ class UntappedWorkersTest : public ::testing::Test {
                                  .socket = "/run/x.sock",
                                  .tap_library = "/opt/libneurontrace_tap.so",
                                  .proc_root = proc_.root()},
-        runner_, clock_, listener_,
-        [this](uint32_t pid, uint64_t) { return tapped_.contains(pid); });
+        runner_, clock_, listener_, tapped_);
   }
   void Seconds(uint64_t seconds) { runner_.AdvanceNs(seconds * 1'000'000'000); }
   const WorkerInfo* Worker(uint32_t pid) const {
@@ -51,7 +60,7 @@ class UntappedWorkersTest : public ::testing::Test {
   FakeClock clock_;
   FakeTaskRunner runner_;
   RecordingListener listener_;
-  std::set<uint32_t> tapped_;
+  FakeTappedWorkers tapped_;
   std::unique_ptr<UntappedWorkers> workers_;
   const CaptureId capture_ = *CaptureId::FromBytes("0123456789abcdef");
 };
@@ -168,12 +177,12 @@ TEST_F(UntappedWorkersTest, AWorkerWhoseTapConnectsIsItsTaps) {
   proc_.Put(Tapped());
   Seconds(30);
   ASSERT_NE(Worker(20), nullptr);
-  tapped_.insert(20);
+  tapped_.pids.insert(20);
   Seconds(10);
   EXPECT_EQ(listener_.gone, 0);  // the tap has its place
   EXPECT_EQ(workers_->size(), 0u);
   // A tap that was here and is gone has called nrt_init.
-  tapped_.clear();
+  tapped_.pids.clear();
   Seconds(60);
   EXPECT_EQ(workers_->size(), 0u);
 }

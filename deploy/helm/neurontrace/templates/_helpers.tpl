@@ -58,7 +58,7 @@ annotations:
 
 {{/* (dict "root" $ "image" .Values.agent.image) */}}
 {{- define "neurontrace.fullimage" -}}
-{{- $registry := required "image.registry: name the registry that has the images of deploy/container, as --set image.registry=111122223333.dkr.ecr.us-west-2.amazonaws.com" .root.Values.image.registry -}}
+{{- $registry := required "image.registry: set the registry that has the images of deploy/container, for example --set image.registry=111122223333.dkr.ecr.us-west-2.amazonaws.com" .root.Values.image.registry -}}
 {{- $name := printf "%s/%s" (trimSuffix "/" $registry) .image.repository -}}
 {{- if .image.digest -}}
 {{- printf "%s@%s" $name .image.digest -}}
@@ -91,7 +91,7 @@ annotations:
 {{- if .Values.aggregator.enabled -}}
 {{ include "neurontrace.aggregator.host" . }}:{{ .Values.aggregator.port }}
 {{- else -}}
-{{- required "aggregator.address: with aggregator.enabled=false name the aggregator that agents send to, as HOST:PORT" .Values.aggregator.address -}}
+{{- required "aggregator.address: with aggregator.enabled=false set the aggregator that agents send to, as HOST:PORT" .Values.aggregator.address -}}
 {{- end -}}
 {{- end -}}
 

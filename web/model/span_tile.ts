@@ -43,6 +43,7 @@ export class SpanTile {
   readonly rows: TileRow[] = [];
   readonly nameNumbers: Uint32Array;  // of the answer's names in the NameTable
   readonly unreadableChunks: number;
+  readonly isExact: boolean;  // no item stands for several events, and nothing was left out
 
   constructor(buffer: ArrayBuffer, base: TimeBase, names: NameTable) {
     const frame = new BinaryFrame(buffer);
@@ -58,6 +59,7 @@ export class SpanTile {
     this.nameNumbers = Uint32Array.from(texts, (text, i) =>
       names.number(String(text), String(categories[Number(categoryOf[i])] ?? 'other')));
     for (const row of list(header.rows)) this.rows.push(this.readRow(frame, row as Record<string, unknown>));
+    this.isExact = !this.cut && this.rows.every(row => row.exact);
   }
 
   // The number of nanoseconds that one pixel of the answer stands for is not in it; the caller knows what it asked for.

@@ -8,6 +8,9 @@ export interface HeldTile {
   used: number;     // when it was last drawn
 }
 
+// How many pixels of the screen one of the answer's may take before it is asked for again.
+const kBlurMax = 1.5;
+
 // The answers that are kept, by block of streams. What was not drawn for longest is dropped first.
 export class TileStore {
   bytes = 0;
@@ -50,11 +53,12 @@ export class TileStore {
     return best;
   }
 
-  // Whether an answer covers the window with half a screen on both sides (where the capture has that much), at a
-  // resolution within a factor of two, and of this version.
+  // Whether an answer of this version covers the window and is sharp: asked for at nearly this resolution, or exact, so
+  // that a closer look shows nothing new.
   isSharp(block: number, from: number, to: number, nsPerPx: number, version: string): boolean {
     return (this.byBlock.get(block) ?? []).some(({tile, nsPerPx: own}) =>
-      tile.version === version && tile.from <= from && tile.to >= to && own <= nsPerPx * 1.05 && own >= nsPerPx / 4);
+      tile.version === version && tile.from <= from && tile.to >= to && own >= nsPerPx / 4 &&
+      (own <= nsPerPx * kBlurMax || (tile.isExact && tile.unitNs <= nsPerPx)));
   }
 
   tilesOf(block: number): readonly HeldTile[] {

@@ -41,6 +41,7 @@ export class SpanTile {
   readonly cut: string;
   readonly bytes: number;
   readonly rows: TileRow[] = [];
+  readonly byStream = new Map<number, TileRow[]>();
   readonly nameNumbers: Uint32Array;  // of the answer's names in the NameTable
   readonly unreadableChunks: number;
   readonly isExact: boolean;  // no item stands for several events, and nothing was left out
@@ -58,7 +59,11 @@ export class SpanTile {
     const texts = list(header.names), categories = list(header.categories), categoryOf = list(header.name_category);
     this.nameNumbers = Uint32Array.from(texts, (text, i) =>
       names.number(String(text), String(categories[Number(categoryOf[i])] ?? 'other')));
-    for (const row of list(header.rows)) this.rows.push(this.readRow(frame, row as Record<string, unknown>));
+    for (const entry of list(header.rows)) {
+      const row = this.readRow(frame, entry as Record<string, unknown>), siblings = this.byStream.get(row.stream);
+      this.rows.push(row);
+      if (siblings) siblings.push(row); else this.byStream.set(row.stream, [row]);
+    }
     this.isExact = !this.cut && this.rows.every(row => row.exact);
   }
 

@@ -5,6 +5,7 @@ export interface HeldTile {
   block: number;
   tile: SpanTile;
   nsPerPx: number;  // that it was asked for
+  version: string;  // of the layout when it was asked for
   used: number;     // when it was last drawn
 }
 
@@ -19,7 +20,7 @@ export class TileStore {
 
   constructor(private readonly bytesMax: number) {}
 
-  add(block: number, tile: SpanTile, nsPerPx: number): void {
+  add(block: number, tile: SpanTile, nsPerPx: number, version: string): void {
     let held = this.byBlock.get(block);
     if (!held) this.byBlock.set(block, held = []);
     // An answer that shows the same stretch no better is of no use any more.
@@ -27,9 +28,9 @@ export class TileStore {
       const old = held[i];
       const isCovered = old.tile.from >= tile.from && old.tile.to <= tile.to && old.nsPerPx >= nsPerPx * 0.9;
       const isSameLevel = isCovered && old.nsPerPx < nsPerPx * 1.5;
-      if (isSameLevel || (isCovered && old.tile.version !== tile.version)) this.remove(held, i);
+      if (isSameLevel || (isCovered && old.version !== version)) this.remove(held, i);
     }
-    held.push({block, tile, nsPerPx, used: ++this.clock});
+    held.push({block, tile, nsPerPx, version, used: ++this.clock});
     this.bytes += tile.bytes;
     this.evict();
   }
@@ -56,8 +57,8 @@ export class TileStore {
   // Whether an answer of this version covers the window and is sharp: asked for at nearly this resolution, or exact, so
   // that a closer look shows nothing new.
   isSharp(block: number, from: number, to: number, nsPerPx: number, version: string): boolean {
-    return (this.byBlock.get(block) ?? []).some(({tile, nsPerPx: own}) =>
-      tile.version === version && tile.from <= from && tile.to >= to && own >= nsPerPx / 4 &&
+    return (this.byBlock.get(block) ?? []).some(({tile, nsPerPx: own, version: ownVersion}) =>
+      ownVersion === version && tile.from <= from && tile.to >= to && own >= nsPerPx / 4 &&
       (own <= nsPerPx * kBlurMax || (tile.isExact && tile.unitNs <= nsPerPx)));
   }
 

@@ -16,6 +16,7 @@ export class CaptureActions {
       {label: 'Rename…', action: () => this.rename(facts), disabled: !may.edit},
       {label: 'Tags…', action: () => this.tag(facts), disabled: !may.edit},
       {label: facts.starred ? 'Remove star' : 'Star', action: () => this.star(facts), disabled: !may.edit},
+      {label: 'Copy id', hint: '…' + facts.id.slice(-6), action: () => void this.copyId(facts)},
       {label: 'Stop', action: () => this.stop(facts), disabled: !may.stop || !facts.isLive},
       {label: 'Delete…', hint: facts.isLive ? 'stop it first' : undefined, action: () => this.remove(facts), disabled: !may.delete || facts.isLive},
     ];
@@ -27,6 +28,15 @@ export class CaptureActions {
 
   stop(facts: CaptureFacts): void {
     void this.run('The capture was not stopped', this.api.stopCapture(facts.id), `${facts.title} stops.`);
+  }
+
+  private async copyId(facts: CaptureFacts): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(facts.id);
+      this.toasts.say(`${facts.id} is copied.`);
+    } catch {
+      this.toasts.say(`The browser does not allow copying. The id is ${facts.id}`);
+    }
   }
 
   private rename(facts: CaptureFacts): void {

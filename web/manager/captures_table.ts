@@ -37,8 +37,9 @@ export class CapturesTable {
   }
 
   private nameLink(facts: CaptureFacts): HTMLElement {
-    return element('span', {}, link(this.navigation, `/capture/${encodeURIComponent(facts.id)}`, facts.title),
-                   facts.name ? element('span', {class: 'id'}, facts.id) : '');
+    const made = link(this.navigation, `/capture/${encodeURIComponent(facts.id)}`, facts.title);
+    made.title = facts.id;
+    return made;
   }
 
   private stateOf(facts: CaptureFacts): HTMLElement {
@@ -47,7 +48,7 @@ export class CapturesTable {
 
   private lostOf(facts: CaptureFacts): HTMLElement | string {
     if (facts.lost === 0 && !facts.lostUnknown) return '0';
-    return element('span', {class: 'bad', title: facts.lostUnknown ? 'and events that nobody could count' : ''}, short(facts.lost) + (facts.lostUnknown ? ' +?' : ''));
+    return element('span', {class: 'bad', title: facts.lostUnknown ? 'and events that nobody could count' : undefined}, short(facts.lost), facts.lostUnknown && ' +?');
   }
 
   private rowTools(facts: CaptureFacts): HTMLElement {

@@ -37,6 +37,8 @@ export class LayoutPass {
       let end = Math.floor((start[i] + length) * scale - shift);
       if (end <= begin) end = begin + 1;
       if (end <= 0 || begin >= view.width) continue;
+      // In a flat strip, a level of items too small to be seen would hide the one around it that can be.
+      if (flat && depth > 0 && (end - begin <= 1 || flags[i] & kMerged)) continue;
       let at = count;
       if (begin === lastPixel[depth]) {
         if (length <= lastLength[depth]) continue;

@@ -2,7 +2,7 @@
 import {describeError, isAbort} from '../api/api_error';
 import {HeatGrid, reduceRows} from '../model/heat_grid';
 import {hslToRgb} from '../model/palette';
-import {formatDuration} from '../model/text_format';
+import {axisStep, formatAxisTime, formatDuration} from '../model/text_format';
 import {button, element, notice, replaceChildren} from '../widgets/dom';
 import {Panel} from './dock';
 import {TimelineHost} from './timeline_host';
@@ -151,12 +151,12 @@ export class HeatPanel implements Panel {
     for (let r = 0; r < grid.rows.length; r += each) {
       ctx.fillText(grid.rows[r].gid === null ? '–' : String(grid.rows[r].gid), 4, Math.min(bottom - 6, (r + 0.5) / grid.rows.length * bottom));
     }
-    const columns = Math.max(1, Math.floor((width - kAxisPx) / 110));
-    for (let i = 0; i < columns; ++i) {
-      const share = i / columns, x = kAxisPx + share * (width - kAxisPx);
-      const step = grid.steps?.[Math.floor(share * grid.columns)];
-      ctx.fillRect(x, bottom, 1, 4);
-      ctx.fillText(step !== undefined ? `step ${step}` : formatDuration(grid.from + share * (grid.to - grid.from)), x + 4, height - 8);
+    // Columns are stretches of time or steps; either way labels are at round numbers.
+    const from = grid.steps ? 0 : grid.from, span = grid.steps ? grid.columns : grid.to - grid.from, apart = axisStep(span / (width - kAxisPx), 100);
+    for (let value = Math.ceil(from / apart) * apart; value < from + span; value += apart) {
+      const x = kAxisPx + (value - from) / span * (width - kAxisPx);
+      ctx.fillRect(Math.round(x), bottom, 1, 4);
+      if (x < width - 60) ctx.fillText(grid.steps ? `step ${grid.steps[value] ?? value}` : formatAxisTime(value, apart), x + 4, height - 8);
     }
   }
 
@@ -230,9 +230,9 @@ export class HeatPanel implements Panel {
   }
 }
 
-// From calm to alarming: light to dark red-brown on white, dark to bright on black. `signed`: negative values are blue.
+// One hue from faint to strong. `signed`: what is above the baseline is orange, what is below is blue.
 function heatColour(share: number, dark: boolean, signed: boolean): [number, number, number] {
-  const s = Math.max(-1, Math.min(1, Number.isFinite(share) ? share : 0)), size = Math.sqrt(Math.abs(s));
-  if (signed && s < 0) return hslToRgb(212, 60, dark ? 14 + 44 * size : 95 - 45 * size);
-  return hslToRgb(48 - 44 * size, 55 + 30 * size, dark ? 13 + 45 * size : 95 - 50 * size);
+  const s = Math.max(-1, Math.min(1, Number.isFinite(share) ? share : 0)), size = Math.abs(s);
+  const hue = signed && s > 0 ? 22 : 214;
+  return hslToRgb(hue, 45 + 30 * size, dark ? 12 + 48 * size : 96 - 52 * size);
 }

@@ -143,6 +143,9 @@ export class Painter {
     if (!tile || !rows) return;
     if (track.kind === 'rank') {
       const hasRuntime = rows.some(row => row.source === 'runtime');
+      // A host has counters only; its strip shows the first.
+      const hasSpans = rows.some(row => !row.isCounter);
+      if (!hasSpans && rows.length > 0) this.list.addRow(track, tile, rows[0], unit, true);
       let first = true;
       for (const row of rows) {
         if (row.isCounter || (hasRuntime ? row.source !== 'runtime' : !first)) continue;
@@ -193,7 +196,7 @@ export class Painter {
   private paintCounter(r: number): void {
     const {ctx, counter, unitPx, list} = this, frame = list.rows[r];
     this.pass.fillCounter(counter, frame, this.view);
-    const max = Math.max(frame.track.row?.max ?? 0, frame.row.max) || 1;
+    const max = Math.max(frame.track.row?.max ?? 0, frame.row.max) || 1;  // the same scale at every zoom
     const bottom = (frame.unit + frame.track.units) * unitPx - 1, height = frame.track.units * unitPx - 4;
     ctx.fillStyle = this.colourOf('counter');
     for (let x = 0; x < this.width;) {
@@ -226,7 +229,8 @@ export class Painter {
       ctx.fillStyle = colour;
       ctx.fillRect(left, y, 1, height);
       ctx.fillRect(right - 1, y, 1, height);
-      if (right - left > 90 * this.scale) this.paintGapText(gap, left, y + Math.min(height, unitPx) / 2, right - left);
+      const isFirst = track.kind === 'rank' || this.state.tree.rowsOf.get(track.stream)?.[0] === track.row;
+      if (isFirst && right - left > 90 * this.scale) this.paintGapText(gap, left, y + Math.min(height, unitPx) / 2, right - left);
     }
   }
 

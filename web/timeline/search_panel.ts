@@ -16,7 +16,7 @@ export class SearchPanel implements Panel {
   readonly name = 'search';
   readonly title = 'Search';
   readonly element = element('div', {class: 'panel'});
-  readonly input = element('input', {type: 'search', class: 'search-input', placeholder: 'Search all events:  name  dur>10ms  rank:13', 'aria-label': 'Search all events',
+  readonly input = element('input', {type: 'search', class: 'search-input', placeholder: 'Search: words dur>10ms rank:13', 'aria-label': 'Search all events',
                                      spellcheck: 'false', autocomplete: 'off', maxlength: 500});
   readonly box = element('div', {class: 'search-box', role: 'search'});
   private readonly count = element('span', {class: 'search-count', role: 'status'});

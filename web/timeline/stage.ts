@@ -141,6 +141,7 @@ export class Stage {
   private draw(): void {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
+    if (this.painter.width === 0) return;  // not in the document yet; its first size draws
     const begun = performance.now(), {state} = this.host;
     if (this.spansDirty) {
       this.spansDirty = false;

@@ -226,6 +226,7 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
   AddExportCommand(app, context, run);
   AddFlightRecorderCommand(app, context, run);
   AddTriggersCommand(app, context, run);
+  AddViewCommand(app, context, run);
   AddValidateCommand(app, context, run);
   AddRecordCommand(app, context, run);
   AddDoctorCommand(app, context, run);

@@ -35,6 +35,10 @@ inline constexpr size_t kViewHitsMax = 10'000;
 inline constexpr size_t kViewSummaryRowsMax = 4'096;
 // Columns of a heat map.
 inline constexpr uint32_t kViewColumnsMax = 4'096;
+// Questions that are answered at once, in total and of one caller where callers have names. Further
+// ones are refused with RESOURCE_EXHAUSTED, counted; the page asks again.
+inline constexpr size_t kViewsAtOnceMax = 16;
+inline constexpr size_t kViewsOfCallerMax = 8;
 // Captures whose description and clocks are kept for further questions. Beyond: the one that was
 // not asked about for the longest time is dropped, and read again when it is asked about.
 inline constexpr size_t kViewCapturesMax = 8;

@@ -2,6 +2,7 @@
 #include "lib/web/operator_gateway.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 #include <openssl/crypto.h>
 
@@ -90,8 +91,8 @@ WebReply MessageReply(const google::protobuf::Message& message) {
 }
 
 // Parses the body into a message. Members that the message does not have are refused.
-grpc::Status ParseBody(const WebRequest& request, google::protobuf::Message& message) {
-  const auto status = google::protobuf::util::JsonStringToMessage(request.body, &message);
+grpc::Status ParseBody(const std::string& body, google::protobuf::Message& message) {
+  const auto status = google::protobuf::util::JsonStringToMessage(body, &message);
   if (status.ok()) return grpc::Status::OK;
   return {grpc::StatusCode::INVALID_ARGUMENT, "the request's body: " + status.ToString()};
 }
@@ -445,24 +446,18 @@ WebReply OperatorGateway::GetCertificate(const WebRequest&, const std::string& i
 
 // A preview records nothing: it is a capture of another mode that ends by itself.
 WebReply OperatorGateway::StartCapture(const WebRequest& request, const std::string&) {
-  WebRequest inner = request;
-  constexpr std::string_view kDryRun = "\"dry_run\":true";
-  const size_t dry_run = inner.body.find(kDryRun);
-  if (dry_run != std::string::npos) {
-    // With the comma before it, or behind it if it comes first.
-    size_t begin = dry_run;
-    size_t end = dry_run + kDryRun.size();
-    if (begin > 0 && inner.body[begin - 1] == ',') {
-      --begin;
-    } else if (end < inner.body.size() && inner.body[end] == ',') {
-      ++end;
-    }
-    inner.body.erase(begin, end - begin);
-  }
-  v1::StartCaptureRequest message;
-  if (const grpc::Status parsed = ParseBody(inner, message); !parsed.ok())
+  // The message has no member `dry_run`, so it is taken out before the strict parse.
+  google::protobuf::Struct body;
+  if (const grpc::Status parsed = ParseBody(request.body, body); !parsed.ok()) {
     return ErrorReply(parsed);
-  const bool is_preview = dry_run != std::string::npos;
+  }
+  const auto dry_run = body.fields().find("dry_run");
+  const bool is_preview = dry_run != body.fields().end() && dry_run->second.bool_value();
+  body.mutable_fields()->erase("dry_run");
+  std::string rest;
+  v1::StartCaptureRequest message;
+  if (!google::protobuf::util::MessageToJsonString(body, &rest).ok()) rest.clear();
+  if (const grpc::Status parsed = ParseBody(rest, message); !parsed.ok()) return ErrorReply(parsed);
   if (is_preview) message.mutable_spec()->set_mode(v1::CAPTURE_MODE_PREVIEW);
   v1::Capture reply;
   grpc::Status status;

@@ -4,7 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -57,7 +57,8 @@ absl::StatusOr<WebAssets> WebAssets::ReadDirectory(const std::string& directory)
   }
   if (error) return Unavailable("{}: {}", directory, error.message());
   if (assets.Find("/index.html") == nullptr) {
-    return InvalidArgument("{} has no index.html; web/build.sh DIRECTORY builds the page", directory);
+    return InvalidArgument("{} has no index.html; web/build.sh DIRECTORY builds the page",
+                           directory);
   }
   return assets;
 }

@@ -115,7 +115,8 @@ def folders(root):
 
 STARTS = re.compile(r"\bstd::j?thread>? +\w+\s*[;({=]|\bpthread_create\(&")
 THREAD = re.compile(r"^ *// thread: ([^:\n]+): (.*(?:\n *//   \S.*)*)", re.MULTILINE)
-PROGRAMS = (("tap", "worker"), ("agent", "agent"), ("aggregator", "aggregator"), ("cli", "command"), ("", "daemons"))
+PROGRAMS = (("tap", "worker"), ("agent", "agent"), ("aggregator", "aggregator"), ("cli", "command"),
+            ("lib/web", "command"), ("", "daemons"))
 
 
 def code_files(root):

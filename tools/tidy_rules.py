@@ -310,7 +310,8 @@ def check_ts_imports(source, report):
             report(number, f"'{target}': web/model imports web/model alone, so that it is tested without a browser")
 
 
-HTML_SINK = re.compile(r"\.(?:innerHTML|outerHTML|insertAdjacentHTML|srcdoc)\b|\bdocument\.write|\beval\s*\(|\bnew Function\b")
+HTML_SINK = re.compile(r"\.(?:innerHTML|outerHTML|insertAdjacentHTML|srcdoc)\b"
+                       r"|\bdocument\.write|\beval\s*\(|\bnew Function\b")
 
 
 def check_html_sinks(source, report):

@@ -34,6 +34,7 @@
 #include "aggregator/storage/session_store.h"
 #include "aggregator/storage/storage.h"
 #include "aggregator/triggers/trigger_service.h"
+#include "aggregator/view/view_service.h"
 #include "lib/base/clock.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/random.h"
@@ -235,6 +236,7 @@ class Aggregator::Core final : private CommitObserver {
   CaptureMetrics capture_metrics_{*world_->registry};
   DaemonProcess process_;
   StreamingCallLimiter watches_;
+  ViewService views_;
   PreviewReaper previews_;
   CaptureAudit capture_audit_;
   SessionStore sessions_;
@@ -260,6 +262,11 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
           {process.log, world_->health, world_->registry, world_->turns, world_->machine_clock},
           ProcessOptions(config), ReloadHooks(process, *owners_.storage)),
       watches_(WatchLimits(world_->clock, metrics_, security_.has_tls())),
+      views_({.store = owners_.storage->store(),
+              .clocks = *owners_.clocks,
+              .registry = *world_->registry,
+              .clock = world_->clock,
+              .callers_have_names = security_.has_tls()}),
       previews_(owners_.storage->store(), world_->clock),
       capture_audit_(owners_.access->audit()),
       sessions_({*owners_.storage, world_->clock, capture_metrics_}),
@@ -293,6 +300,8 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                          .exporter = *owners_.exports,
                          .exports = owners_.exports->calls(),
                          .watches = watches_,
+                         .viewer = views_,
+                         .views = views_.calls(),
                          .watch = watch_,
                          .access = *owners_.access,
                          .metrics = capture_metrics_,
@@ -300,7 +309,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                          .started_realtime_ns = world_->clock.RealtimeNs()}),
       began_monotonic_ns_(world_->clock.MonotonicNs()),
       maintenance_({world_->sequence, world_->turns, coordinator_, triggers_, watches_,
-                    *owners_.exports, *owners_.access, *owners_.storage, previews_,
+                    views_.calls(), *owners_.exports, *owners_.access, *owners_.storage, previews_,
                     ingest_.canary_ages(), *owners_.clocks, *owners_.clock_steps, process_,
                     security_, *world_->registry, metrics_, world_->clock}) {
   world_->health.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");

@@ -251,12 +251,11 @@ absl::StatusOr<const ExportFormat*> FindExportFormat(std::string_view name) {
 // the pipe's threads read and prepare batches while this thread writes them. After the last batch,
 // the exporter may read parts of the capture once more (SideReader), and finishes its files. After
 // an error the files stay unclosed, so that their receivers discard them.
-absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFormat& format,
-                                            const ExportRequest& request, OutputFiles& files,
-                                            const ProgressCallback& progress) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter, format.make(request, files));
+absl::StatusOr<ExportSummary> RunExporter(ChunkSource& source, Exporter& exporter,
+                                          const ExportRequest& request, bool takes_host_samples,
+                                          const ProgressCallback& progress) {
   TimelineOptions options = OptionsOf(request);
-  options.filter.host_samples = format.takes_host_samples;
+  options.filter.host_samples = takes_host_samples;
   const uint64_t lookback_ns = options.lookback_ns;
   ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
                    TimelineReader::Open(source, std::move(options)));
@@ -270,11 +269,11 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
   // Declared before Begin, because the header points to it until Finish.
   SideReader side_reader(source, request);
   header.side_reader = &side_reader;
-  RETURN_IF_ERROR(exporter->Begin(header));
+  RETURN_IF_ERROR(exporter.Begin(header));
   {
     BatchPipe::Prepare prepare;
-    if (exporter->prepares()) {
-      prepare = [&exporter](const TimelineBatch& ahead) { exporter->Prepare(ahead); };
+    if (exporter.prepares()) {
+      prepare = [&exporter](const TimelineBatch& ahead) { exporter.Prepare(ahead); };
     }
     // In a scope of its own: its threads must have ended before the reader's counts are final and
     // Finish uses the source.
@@ -283,8 +282,8 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
     while (true) {
       ASSIGN_OR_RETURN(const bool has_batch, pipe.Take(batch));
       if (!has_batch) break;
-      RETURN_IF_ERROR(exporter->Write(batch));
-      if (progress && !progress(ProgressOf(pipe.counts(), *exporter))) {
+      RETURN_IF_ERROR(exporter.Write(batch));
+      if (progress && !progress(ProgressOf(pipe.counts(), exporter))) {
         return absl::CancelledError("export: cancelled by the caller");
       }
     }
@@ -296,9 +295,16 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
   const std::vector<std::string>& read = reader->warnings();
   summary.warnings.insert(summary.warnings.end(), read.begin() + read_before, read.end());
   summary.warnings.insert(summary.warnings.end(), request.warnings.begin(), request.warnings.end());
-  RETURN_IF_ERROR(exporter->Finish(summary));
-  summary.progress = ProgressOf(summary.counts, *exporter);
+  RETURN_IF_ERROR(exporter.Finish(summary));
+  summary.progress = ProgressOf(summary.counts, exporter);
   return summary;
+}
+
+absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFormat& format,
+                                            const ExportRequest& request, OutputFiles& files,
+                                            const ProgressCallback& progress) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter, format.make(request, files));
+  return RunExporter(source, *exporter, request, format.takes_host_samples, progress);
 }
 
 }  // namespace neurontrace

@@ -155,10 +155,16 @@ absl::StatusOr<const ExportFormat*> FindExportFormat(std::string_view name);
 // Called after each batch on the calling thread. Returning false ends the export with CANCELLED.
 using ProgressCallback = std::function<bool(const ExportProgress&)>;
 
-// Reads the selected part of a capture and writes it to `files` in one format. Memory is bounded
-// whatever the capture's size. A second thread reads, and a third prepares if the format needs
-// that, while the calling thread writes; they have ended on return. Fails with errors of the source
-// and of the files, and with INVALID_ARGUMENT for an unacceptable request.
+// Reads the selected part of a capture and passes it to `exporter`. Memory is bounded whatever the
+// capture's size. A second thread reads, and a third prepares if the exporter needs that, while the
+// calling thread writes; they have ended on return. Fails with errors of the source and of the
+// exporter, and with CANCELLED if `progress` returns false.
+absl::StatusOr<ExportSummary> RunExporter(ChunkSource& source, Exporter& exporter,
+                                          const ExportRequest& request, bool takes_host_samples,
+                                          const ProgressCallback& progress);
+
+// Does the same with the exporter of a format, which writes `files`. Fails also with errors of the
+// files, and with INVALID_ARGUMENT for an unacceptable request.
 absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFormat& format,
                                             const ExportRequest& request, OutputFiles& files,
                                             const ProgressCallback& progress);

@@ -81,6 +81,7 @@ void Maintenance::Tick() {
   if (deps_.clock.MonotonicNs() >= published_monotonic_ns_ + kPublishIntervalNs) {
     deps_.exports.calls().Look();
     deps_.watches.Look();
+    deps_.views.Look();
     CheckMachineClock();
     PublishMetrics();
   }

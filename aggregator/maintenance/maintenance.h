@@ -40,6 +40,7 @@ class Maintenance final : public RetentionOwner {
     TriggerService& triggers;
     // Their stalled calls are cancelled from the sequence.
     StreamingCallLimiter& watches;
+    StreamingCallLimiter& views;
     ExportService& exports;
     AccessControl& access;
     Storage& storage;

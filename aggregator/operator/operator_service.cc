@@ -31,6 +31,9 @@ namespace {
 constexpr std::chrono::milliseconds kWatchIntervalMin{100};
 constexpr std::chrono::milliseconds kWatchIntervalMax{500};
 
+// How much of an answer to the page is in one message.
+constexpr size_t kViewPartBytes = 1u << 20;
+
 // Accepts what --job of a capture accepts: any name of the job, or KEY=VALUE.
 bool IsOfNamedJob(const std::string& name, const WorkerInfo& worker) {
   if (IsOfJob(name, worker)) return true;
@@ -449,6 +452,26 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
     return call->Judge(std::move(status));
   };
   return calls_.Run(*context, {"export", "Export", request->capture_id()}, send);
+}
+
+// Reading a capture is what every viewer may do all the time, so it is not in the audit log.
+grpc::Status OperatorService::GetView(grpc::ServerContext* context, const v1::ViewRequest* request,
+                                      grpc::ServerWriter<v1::ViewReply>* writer) {
+  const auto caller = deps_.access.CallerOf(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
+  const auto record = calls_.RecordFor(*context, request->capture_id());
+  if (!record.ok()) return ToGrpcStatus(record.status());
+  const auto call = deps_.views.Take(caller->name, [context] { context->TryCancel(); });
+  if (!call.ok()) return ToGrpcStatus(call.status());
+  const auto answer = deps_.viewer.View(*record, request->what(), request->query(),
+                                        [context] { return context->IsCancelled(); });
+  if (!answer.ok()) return ToGrpcStatus(answer.status());
+  v1::ViewReply part;
+  for (size_t at = 0; at < answer->size(); at += kViewPartBytes) {
+    part.set_data(answer->substr(at, kViewPartBytes));
+    if (!(*call)->Write([&] { return writer->Write(part); })) break;
+  }
+  return ToGrpcStatus((*call)->Judge(absl::OkStatus()));
 }
 
 }  // namespace neurontrace

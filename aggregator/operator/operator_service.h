@@ -14,6 +14,7 @@
 #include "aggregator/operator/capture_describer.h"
 #include "aggregator/operator/capture_directory.h"
 #include "aggregator/operator/capture_exporter.h"
+#include "aggregator/operator/capture_viewer.h"
 #include "aggregator/operator/capture_watch.h"
 #include "aggregator/operator/session_sequence.h"
 #include "aggregator/operator/streaming_call_limiter.h"
@@ -43,6 +44,8 @@ struct OperatorDeps {
   CaptureExporter& exporter;
   StreamingCallLimiter& exports;
   StreamingCallLimiter& watches;
+  CaptureViewer& viewer;
+  StreamingCallLimiter& views;
   const CaptureWatch& watch;
   AccessControl& access;
   CaptureMetrics& metrics;
@@ -104,6 +107,10 @@ class OperatorService final : public v1::OperatorService::Service {
   // own destinations need the role operator.
   grpc::Status Export(grpc::ServerContext* context, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportReply>* writer) override;
+  // Streams one answer of the page in parts. Fails with RESOURCE_EXHAUSTED if too many are being
+  // made.
+  grpc::Status GetView(grpc::ServerContext* context, const v1::ViewRequest* request,
+                       grpc::ServerWriter<v1::ViewReply>* writer) override;
 
  private:
   // Sends the capture whenever it changes until it has ended.

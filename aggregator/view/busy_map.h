@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "aggregator/export/rows/row_exporter.h"
+
+namespace neurontrace {
+
+// How busy each stream is in each column of a window: the heat map of ranks by time. An exporter
+// without files: RunExporter fills it, and Take then returns the map. Used by one thread at a
+// time.
+class BusyMap final : public RowExporter {
+ public:
+  enum class Metric : uint8_t {
+    kBusy,    // share of the column in which a span runs: on the hardware, if the stream has any
+    kEvents,  // events that begin in the column
+  };
+  struct Window {
+    uint64_t from_ns = 0;
+    uint64_t to_ns = 1;
+    uint32_t columns = 400;
+  };
+  BusyMap(Metric metric, const Window& window);
+
+  absl::Status Begin(const TimelineHeader& header) override;
+  absl::Status Finish(ExportSummary& summary) override;
+  uint64_t bytes_written() const override { return 0; }
+
+  // Returns the answer of `heat` in docs/formats/view_api.md. Columns outside the time that is
+  // known of a stream are not a number. Requires that the export is finished.
+  std::string Take() { return std::move(answer_); }
+
+ private:
+  // Covered nanoseconds by column, and up to where they are counted.
+  struct Cover {
+    std::vector<float> ns;
+    uint64_t until_ns = 0;
+    void Add(const Window& window, uint64_t begin_ns, uint64_t end_ns);
+  };
+  struct Row {
+    Cover hardware;
+    Cover other;
+    std::vector<float> events;
+    uint64_t first_ns = UINT64_MAX;
+    uint64_t last_ns = 0;
+  };
+
+  bool has_room_for_spans() const override { return false; }
+  uint32_t Placed(const TimelineRecord&, uint64_t, Placement&) override { return 0; }
+  void PlaceArrows() override {}
+  absl::Status WriteStop(const TimelineRecord&) override { return absl::OkStatus(); }
+  absl::Status WriteHostCounter(const TimelineRecord&) override { return absl::OkStatus(); }
+  absl::Status WriteCounter(const TimelineRecord&) override { return absl::OkStatus(); }
+  absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
+                          const Placement& placement) override;
+  absl::Status EndBatch(const TimelineBatch&) override { return absl::OkStatus(); }
+  void AppendRow(const TimelineStream& stream, const Row& row, std::string& out) const;
+
+  const Metric metric_;
+  const Window window_;
+  std::vector<Row> map_;  // by stream
+  std::string answer_;
+};
+
+}  // namespace neurontrace

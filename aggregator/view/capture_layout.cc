@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/view/capture_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "aggregator/align/core/clock_reading.h"
+#include "aggregator/export/rows/row_model.h"
+#include "aggregator/timeline/framework_names.h"
+#include "lib/base/json_writer.h"
+#include "lib/trace/suspension.h"
+
+namespace neurontrace {
+namespace {
+
+std::string Number(uint64_t value) { return fmt::format("{}", value); }
+
+std::string_view KindOf(const StreamIdentity& identity) {
+  switch (identity.kind) {
+    case StreamKind::kNeuronCore:
+      return identity.has_core() ? "core" : "other";
+    case StreamKind::kFramework:
+      return IsFrameworkMapping(identity) ? "mapping" : "framework";
+    case StreamKind::kHost:
+      return "host";
+    case StreamKind::kUnspecified:
+      break;
+  }
+  return "other";
+}
+
+std::string LabelOf(const StreamDescription& stream, const RankBinding& rank) {
+  const StreamIdentity& identity = stream.identity;
+  if (identity.kind == StreamKind::kHost) return "host";
+  if (identity.kind == StreamKind::kFramework) return identity.name;
+  std::string label = rank.label;
+  if (identity.has_core())
+    label += fmt::format("{}nc {}", label.empty() ? "" : " · ", identity.nc_idx);
+  return label.empty() ? fmt::format("pid {}", identity.worker.pid) : label;
+}
+
+std::string_view StateOf(CaptureState state) {
+  if (state == CaptureState::kArming) return "ARMING";
+  return HasEnded(state) ? "ENDED" : "RUNNING";
+}
+
+uint64_t LostOf(const StreamDescription& stream) {
+  uint64_t lost = 0;
+  for (const Loss& loss : stream.losses) lost += loss.events;
+  return lost;
+}
+
+// Writes the stretches of time in which events are missing.
+void WriteGaps(const StreamDescription& stream, const ClockMap& clock, JsonWriter& json) {
+  json.Key("gaps").Open('[');
+  for (const Loss& gap : stream.gaps) {
+    if (gap.first_timestamp_ns == 0) continue;
+    const bool is_damage = gap.place == LossPlace::kStore;
+    json.Open('{')
+        .Member("begin_ns", Number(clock.ToReference(gap.first_timestamp_ns)))
+        .Member("end_ns", Number(clock.ToReference(gap.last_timestamp_ns)))
+        .Member("events", Number(gap.events))
+        .Member("events_unknown", gap.events_unknown)
+        .Member("kind", IsGivenWay(gap) ? "suspension"
+                        : is_damage     ? "damage"
+                                        : "loss")
+        .Member("reason", fmt::format("{}, {}", ToString(gap.place), ToString(gap.reason)))
+        .Member("detail", gap.detail)
+        .Close('}');
+  }
+  json.Close(']');
+}
+
+void WriteBound(const InstanceClock* clock, JsonWriter& json) {
+  const bool is_known = clock != nullptr && clock->bound_ns != kNoBound;
+  json.Member("bound_known", is_known).Member("bound_ns", Number(is_known ? clock->bound_ns : 0));
+}
+
+}  // namespace
+
+CaptureLayout CaptureLayout::Make(const CaptureRecord& record, CaptureDescription capture,
+                                  CaptureClocks clocks) {
+  CaptureLayout layout;
+  layout.record_ = record;
+  layout.capture_ = std::move(capture);
+  layout.clocks_ = std::move(clocks);
+  layout.warnings_ = layout.capture_.warnings;
+  layout.ranks_ = BindRanks(layout.capture_.streams, layout.warnings_);
+  std::vector<TimelineStream> streams;
+  for (size_t i = 0; i < layout.capture_.streams.size(); ++i) {
+    streams.push_back({.description = layout.capture_.streams[i], .rank = layout.ranks_[i]});
+  }
+  layout.order_ = DisplayOrder(streams);
+  layout.FindTimes();
+  layout.FindVersion();
+  return layout;
+}
+
+// Times of streams that have their own are in no relation to those of the others.
+void CaptureLayout::FindTimes() {
+  uint64_t begin_ns = UINT64_MAX;
+  for (const StreamDescription& stream : capture_.streams) {
+    if (stream.events == 0 || stream.has_own_time() || IsFrameworkMapping(stream.identity))
+      continue;
+    const ClockMap& clock = clocks_.maps.For(stream.identity.worker, stream.clock_domain);
+    begin_ns = std::min(begin_ns, clock.ToReference(stream.first_timestamp_ns));
+    end_ns_ = std::max(end_ns_, clock.ToReference(stream.last_timestamp_ns));
+  }
+  begin_ns_ = begin_ns == UINT64_MAX ? 0 : begin_ns;
+}
+
+void CaptureLayout::FindVersion() {
+  std::string identity = fmt::format("{} {}", clocks_.version, clocks_.is_final);
+  for (size_t i = 0; i < capture_.streams.size(); ++i) {
+    identity += fmt::format("\n{} {}", capture_.streams[i].number, ranks_[i].label);
+  }
+  // Browsers keep it as a number.
+  version_ = HashEventType(identity) >> 16;
+}
+
+std::vector<uint32_t> CaptureLayout::StreamNumbers() const {
+  std::vector<uint32_t> numbers;
+  for (const StreamDescription& stream : capture_.streams) numbers.push_back(stream.number);
+  return numbers;
+}
+
+std::string CaptureLayout::Json() const {
+  JsonWriter json;
+  json.Open('{').Key("capture").Open('{');
+  json.Member("id", record_.id.ToString())
+      .Member("name", record_.spec.name)
+      .Member("state", StateOf(record_.state))
+      .Close('}');
+  json.Member("version", Number(version_))
+      .Member("live", is_live())
+      .Member("begin_ns", Number(begin_ns_))
+      .Member("end_ns", Number(end_ns_))
+      .Member("warnings", warnings_);
+  std::map<std::string, size_t> instance_of;
+  json.Key("instances").Open('[');
+  for (const uint32_t stream : order_) {
+    const WorkerIdentity& worker = capture_.streams[stream].identity.worker;
+    if (!instance_of.try_emplace(worker.instance_id, instance_of.size()).second) continue;
+    json.Open('{').Member("id", worker.instance_id).Member("label", worker.instance_id);
+    WriteBound(clocks_.Find(worker), json);
+    json.Close('}');
+  }
+  json.Close(']').Key("streams").Open('[');
+  for (const uint32_t number : order_) {
+    const StreamDescription& stream = capture_.streams[number];
+    const StreamIdentity& identity = stream.identity;
+    const ClockMap& clock = clocks_.maps.For(identity.worker, stream.clock_domain);
+    json.Open('{')
+        .Member("number", stream.number)
+        .Member("instance", instance_of[identity.worker.instance_id])
+        .Member("kind", KindOf(identity))
+        .Member("process",
+                identity.worker.pid == 0 ? "" : fmt::format("pid {}", identity.worker.pid))
+        .Member("job", stream.job)
+        .Member("label", LabelOf(stream, ranks_[number]));
+    json.Key("gid");
+    ranks_[number].worker_gid ? json.Value(*ranks_[number].worker_gid) : json.Json("null");
+    json.Key("core");
+    identity.has_core() ? json.Value(identity.nc_idx) : json.Json("null");
+    json.Member("is_disputed", ranks_[number].is_disputed)
+        .Member("events", Number(stream.events))
+        .Member("lost", Number(LostOf(stream)))
+        .Member("chunks", Number(stream.chunks))
+        .Member("begin_ns", Number(clock.ToReference(stream.first_timestamp_ns)))
+        .Member("end_ns", Number(clock.ToReference(stream.last_timestamp_ns)))
+        .Member("own_time", stream.has_own_time());
+    WriteBound(clocks_.Find(identity.worker), json);
+    WriteGaps(stream, clock, json);
+    json.Close('}');
+  }
+  return json.Close(']').Close('}').Take();
+}
+
+}  // namespace neurontrace

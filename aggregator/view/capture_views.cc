@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/view/capture_views.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "aggregator/timeline/store_chunk_source.h"
+#include "aggregator/view/busy_map.h"
+#include "aggregator/view/event_collector.h"
+#include "aggregator/view/name_summary.h"
+#include "aggregator/view/selected_streams.h"
+#include "aggregator/view/span_collector.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+
+namespace neurontrace {
+namespace {
+
+// How long the layout of a running capture, or of one whose clocks may become better, is used.
+constexpr uint64_t kLiveLayoutNs = 2 * kNsPerSecond;
+constexpr uint64_t kProvisionalLayoutNs = 15 * kNsPerSecond;
+
+struct ViewWindow {
+  uint64_t from_ns = 0;
+  uint64_t to_ns = 1;
+};
+
+// The window of the request; what it leaves open is the capture's whole length.
+absl::StatusOr<ViewWindow> WindowOf(const CaptureLayout& layout, const ViewRequest& request) {
+  const ViewWindow window{.from_ns = request.from_ns.value_or(layout.begin_ns()),
+                          .to_ns = request.to_ns.value_or(layout.end_ns() + 1)};
+  if (window.to_ns <= window.from_ns) {
+    return InvalidArgument("to: {} is not later than from, {}", window.to_ns, window.from_ns);
+  }
+  return window;
+}
+
+}  // namespace
+
+std::shared_ptr<const CaptureLayout> CaptureViews::Find(const CaptureRecord& record) {
+  const uint64_t now_ns = deps_.clock.MonotonicNs();
+  const MutexLock lock(mutex_);
+  const auto known = std::ranges::find(known_, record.id, &Known::id);
+  if (known == known_.end()) return nullptr;
+  const CaptureLayout& layout = *known->layout;
+  const uint64_t age_ns = SubtractSaturating(now_ns, known->made_at_ns);
+  const bool has_changed = layout.record().state != record.state;
+  const bool is_old = layout.is_live() ? age_ns > kLiveLayoutNs
+                                       : !layout.clocks().is_final && age_ns > kProvisionalLayoutNs;
+  if (has_changed || is_old) {
+    known_.erase(known);
+    return nullptr;
+  }
+  known_.splice(known_.begin(), known_, known);
+  return known_.front().layout;
+}
+
+void CaptureViews::Keep(const CaptureRecord& record, std::shared_ptr<const CaptureLayout> layout) {
+  const uint64_t now_ns = deps_.clock.MonotonicNs();
+  const MutexLock lock(mutex_);
+  std::erase_if(known_, [&](const Known& known) { return known.id == record.id; });
+  known_.push_front({record.id, std::move(layout), now_ns});
+  if (known_.size() > limits::kViewCapturesMax) known_.pop_back();
+}
+
+absl::StatusOr<std::shared_ptr<const CaptureLayout>> CaptureViews::Layout(
+    const CaptureRecord& record) {
+  if (auto known = Find(record)) return known;
+  StoreChunkSource source(deps_.store.OpenSnapshot(record.id), record);
+  ASSIGN_OR_RETURN(CaptureDescription capture, source.Describe());
+  ASSIGN_OR_RETURN(CaptureClocks clocks, deps_.clocks.ClocksOf(record));
+  auto layout = std::make_shared<const CaptureLayout>(
+      CaptureLayout::Make(record, std::move(capture), std::move(clocks)));
+  Keep(record, layout);
+  return layout;
+}
+
+absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(const CaptureLayout& layout,
+                                                         const ViewRequest& request,
+                                                         bool takes_host_samples,
+                                                         const ViewCancel& cancelled,
+                                                         Exporter& exporter) {
+  ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
+  StoreChunkSource stored(deps_.store.OpenSnapshot(layout.record().id), layout.record());
+  SelectedStreams source(stored, layout.capture(),
+                         request.streams.empty() ? layout.StreamNumbers() : request.streams,
+                         chunks_max_);
+  ExportRequest reading;
+  reading.clocks = &layout.clocks();
+  reading.no_flows = true;
+  reading.filter.window_start_ns = window.from_ns;
+  reading.filter.window_end_ns = window.to_ns;
+  const auto summary =
+      RunExporter(source, exporter, reading, takes_host_samples,
+                  [&](const ExportProgress&) { return !cancelled || !cancelled(); });
+  if (!summary.ok()) return summary.status();
+  return Reading{.is_complete = summary->counts.unreadable_chunks == 0,
+                 .chunks_refused = source.chunks_refused()};
+}
+
+absl::StatusOr<std::string> CaptureViews::Spans(const CaptureRecord& record,
+                                                const ViewRequest& request,
+                                                const ViewCancel& cancelled) {
+  ASSIGN_OR_RETURN(const auto layout, Layout(record));
+  ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
+  SpanCollector collector(
+      {.from_ns = window.from_ns, .to_ns = window.to_ns, .pixels = request.pixels});
+  ASSIGN_OR_RETURN(const Reading reading, Read(*layout, request, true, cancelled, collector));
+  SpanAnswer answer = collector.Take();
+  if (reading.chunks_refused > 0) {
+    answer.unreadable_chunks -= std::min(answer.unreadable_chunks, reading.chunks_refused);
+    answer.cut += fmt::format("{}the window has more than {} chunks: choose a shorter one",
+                              answer.cut.empty() ? "" : "; ", chunks_max_);
+  }
+  return EncodeSpans(answer, layout->version());
+}
+
+absl::StatusOr<std::string> CaptureViews::Events(const CaptureRecord& record,
+                                                 const ViewRequest& request,
+                                                 const ViewCancel& cancelled) {
+  ASSIGN_OR_RETURN(const auto layout, Layout(record));
+  ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
+  ASSIGN_OR_RETURN(EventQuery query, EventQuery::Parse(request.query));
+  EventCollector collector({.from_ns = window.from_ns,
+                            .to_ns = window.to_ns,
+                            .skip = request.cursor,
+                            .limit = std::min(request.limit, limits::kViewEventsMax),
+                            .query = std::move(query)});
+  // A full list ends the reading, which is no error.
+  const auto stop = [&] { return collector.is_full() || (cancelled && cancelled()); };
+  const auto reading = Read(*layout, request, false, stop, collector);
+  if (!reading.ok() && !collector.is_full()) return reading.status();
+  return collector.Json(!reading.ok() || reading->is_complete);
+}
+
+absl::StatusOr<std::string> CaptureViews::Search(const CaptureRecord& record,
+                                                 const ViewRequest& request,
+                                                 const ViewCancel& cancelled) {
+  ASSIGN_OR_RETURN(const auto layout, Layout(record));
+  ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
+  ASSIGN_OR_RETURN(EventQuery query, EventQuery::Parse(request.query));
+  if (query.is_empty()) return InvalidArgument("q: is empty; write for example q=dur>10ms");
+  EventCollector collector({.from_ns = window.from_ns,
+                            .to_ns = window.to_ns,
+                            .skip = request.cursor,
+                            .limit = request.limit,
+                            .query = std::move(query),
+                            .is_search = true});
+  ASSIGN_OR_RETURN(const Reading reading, Read(*layout, request, false, cancelled, collector));
+  return collector.Json(reading.is_complete);
+}
+
+absl::StatusOr<std::string> CaptureViews::Summary(const CaptureRecord& record,
+                                                  const ViewRequest& request,
+                                                  const ViewCancel& cancelled) {
+  if (request.by != "name" && request.by != "rank") {
+    return InvalidArgument("by: '{}' is unknown; there are name and rank", request.by);
+  }
+  ASSIGN_OR_RETURN(const auto layout, Layout(record));
+  ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
+  NameSummary summary(request.by == "name" ? NameSummary::By::kName : NameSummary::By::kRank,
+                      {.from_ns = window.from_ns, .to_ns = window.to_ns});
+  ASSIGN_OR_RETURN(const Reading reading, Read(*layout, request, false, cancelled, summary));
+  return summary.Json(reading.is_complete);
+}
+
+absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
+                                               const ViewRequest& request,
+                                               const ViewCancel& cancelled) {
+  if (request.metric != "busy" && request.metric != "events") {
+    return InvalidArgument("metric: '{}' is unknown; there are busy and events", request.metric);
+  }
+  ASSIGN_OR_RETURN(const auto layout, Layout(record));
+  ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
+  BusyMap map(request.metric == "busy" ? BusyMap::Metric::kBusy : BusyMap::Metric::kEvents,
+              {.from_ns = window.from_ns, .to_ns = window.to_ns, .columns = request.columns});
+  RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map).status());
+  return map.Take();
+}
+
+}  // namespace neurontrace

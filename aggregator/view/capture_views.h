@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "aggregator/store/store.h"
+#include "aggregator/view/capture_layout.h"
+#include "aggregator/view/view_request.h"
+#include "lib/base/clock.h"
+#include "lib/base/mutex.h"
+#include "lib/trace/capture_record.h"
+
+namespace neurontrace {
+
+// Knows the clocks of captures. Implemented by the aggregator over its ClockService. Any thread.
+class ViewClocks {
+ public:
+  virtual ~ViewClocks() = default;
+  // May block while the clocks of a capture are fitted.
+  virtual absl::StatusOr<CaptureClocks> ClocksOf(const CaptureRecord& record) = 0;
+};
+
+// Answers the page's questions about stored captures, running ones included. Each answer reads a
+// snapshot of the store on the calling thread and two more, and leaves ingest alone. Keeps the
+// layouts of the captures asked about last. Any thread.
+//
+// All functions fail with INVALID_ARGUMENT for an unacceptable request, which the message names,
+// and with errors of the store.
+class CaptureViews {
+ public:
+  // All of them must outlive this.
+  struct Deps {
+    const Store& store;
+    ViewClocks& clocks;
+    const Clock& clock;
+  };
+  // Chunks that one answer may read; a test sets fewer.
+  explicit CaptureViews(const Deps& deps, uint64_t chunks_max = limits::kViewChunksMax)
+      : deps_(deps), chunks_max_(chunks_max) {}
+
+  // Returns the layout, which may be a few seconds old while the capture runs.
+  absl::StatusOr<std::shared_ptr<const CaptureLayout>> Layout(const CaptureRecord& record);
+
+  // The answers of docs/formats/view_api.md. `cancelled` ends a reading whose client is gone.
+  absl::StatusOr<std::string> Spans(const CaptureRecord& record, const ViewRequest& request,
+                                    const ViewCancel& cancelled);
+  absl::StatusOr<std::string> Events(const CaptureRecord& record, const ViewRequest& request,
+                                     const ViewCancel& cancelled);
+  absl::StatusOr<std::string> Search(const CaptureRecord& record, const ViewRequest& request,
+                                     const ViewCancel& cancelled);
+  absl::StatusOr<std::string> Summary(const CaptureRecord& record, const ViewRequest& request,
+                                      const ViewCancel& cancelled);
+  absl::StatusOr<std::string> Heat(const CaptureRecord& record, const ViewRequest& request,
+                                   const ViewCancel& cancelled);
+
+ private:
+  struct Known {
+    CaptureId id;
+    std::shared_ptr<const CaptureLayout> layout;
+    uint64_t made_at_ns = 0;
+  };
+  // What a reading found about its own completeness.
+  struct Reading {
+    bool is_complete = true;
+    uint64_t chunks_refused = 0;
+  };
+
+  // Passes the window of the request to `exporter`.
+  absl::StatusOr<Reading> Read(const CaptureLayout& layout, const ViewRequest& request,
+                               bool takes_host_samples, const ViewCancel& cancelled,
+                               Exporter& exporter);
+  // Returns the layout if it is known and recent enough.
+  std::shared_ptr<const CaptureLayout> Find(const CaptureRecord& record);
+  void Keep(const CaptureRecord& record, std::shared_ptr<const CaptureLayout> layout);
+
+  const Deps deps_;
+  const uint64_t chunks_max_;
+  Mutex mutex_;
+  std::list<Known> known_ NT_GUARDED_BY(mutex_);  // the one asked about last is first
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/view/event_collector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "aggregator/export/json/json_members.h"
+#include "aggregator/export/json/json_text.h"
+#include "aggregator/export/rows/row_names.h"
+#include "aggregator/view/span_answer.h"
+#include "lib/base/json_writer.h"
+#include "lib/trace/event_json.h"
+#include "lib/trace/view_limits.h"
+
+namespace neurontrace {
+namespace {
+
+// Browsers hold numbers as doubles.
+constexpr uint64_t kDoubleExactMax = uint64_t{1} << 53;
+
+bool IsText(ValueType type) { return type == ValueType::kString || type == ValueType::kJson; }
+
+std::string TextOf(const EventAttribute& attribute) {
+  if (IsText(attribute.type)) return std::string(attribute.text);
+  std::string text;
+  AppendJsonValue(attribute.type, {attribute.value, {}}, text);
+  return text;
+}
+
+// Appends a value that a browser reads without loss.
+void AppendValue(const EventAttribute& attribute, std::string& out) {
+  const bool is_large =
+      (attribute.type == ValueType::kUint && attribute.value > kDoubleExactMax) ||
+      (attribute.type == ValueType::kInt && 0 - attribute.value > kDoubleExactMax);
+  if (attribute.type == ValueType::kJson && IsJson(attribute.text)) {
+    out += attribute.text;
+  } else if (IsText(attribute.type) || is_large) {
+    AppendAsJsonString(TextOf(attribute), out);
+  } else {
+    AppendJsonValue(attribute.type, {attribute.value, {}}, out);
+  }
+}
+
+std::string FlagTexts(const TimelineRecord& record) {
+  JsonWriter json;
+  json.Open('[');
+  if ((record.flags & kOpen) != 0) json.Value("open");
+  if ((record.flags & kStartLost) != 0) json.Value("start_lost");
+  if ((record.flags & kDeviceClock) != 0) json.Value("device_clock");
+  if ((record.flags & kVendorClock) != 0) json.Value("no_bound");
+  if ((record.flags & kOddLength) != 0) json.Value("impossible_length");
+  return json.Close(']').Take();
+}
+
+}  // namespace
+
+EventCollector::EventCollector(Options options)
+    : RowExporter(*Grouping::Parse({}, {}), /*no_flows=*/true), options_(std::move(options)) {
+  if (options_.is_search) density_.resize(options_.bins);
+}
+
+absl::Status EventCollector::Begin(const TimelineHeader& header) {
+  BeginRows(header);
+  attributes_.Begin(header);
+  has_hit_.resize(header.streams.size());
+  return absl::OkStatus();
+}
+
+absl::Status EventCollector::Finish(ExportSummary& summary) {
+  chunks_read_ = summary.progress.chunks_read;
+  return absl::OkStatus();
+}
+
+EventQuery::Place EventCollector::PlaceOf(uint32_t stream) const {
+  const TimelineStream& about = header_->streams[stream];
+  EventQuery::Place place{.worker_gid = about.rank.worker_gid};
+  if (about.description.identity.has_core()) place.core = about.description.identity.nc_idx;
+  return place;
+}
+
+bool EventCollector::IsFound(const TimelineRecord& record,
+                             const std::vector<EventAttribute>& attributes) {
+  if (options_.query.is_empty()) return true;
+  const EventQuery::Event event{.name = attributes_.NameOf(record),
+                                .type = record.start().event_type,
+                                .category = attributes_.CategoryOf(record),
+                                .duration_ns = record.end_ns - record.start_ns,
+                                .place = PlaceOf(record.stream)};
+  if (!options_.query.MatchesWithoutArguments(event)) return false;
+  if (!options_.query.needs_arguments()) return true;
+  texts_.clear();
+  for (const EventAttribute& attribute : attributes) {
+    texts_.emplace_back(attribute.name, TextOf(attribute));
+  }
+  return options_.query.MatchesArguments(event, texts_);
+}
+
+void EventCollector::CountInDensity(const TimelineRecord& record) {
+  const uint64_t at_ns = std::clamp(record.start_ns, options_.from_ns, options_.to_ns - 1);
+  const auto share = static_cast<double>(at_ns - options_.from_ns) /
+                     static_cast<double>(options_.to_ns - options_.from_ns);
+  ++density_[std::min<size_t>(static_cast<size_t>(share * static_cast<double>(density_.size())),
+                              density_.size() - 1)];
+}
+
+absl::Status EventCollector::WriteEvent(const TimelineRecord& record, uint64_t,
+                                        const Placement& placement) {
+  // Attributes are read for every record, because names of models come from earlier ones.
+  const std::vector<EventAttribute>& attributes = attributes_.Of(record);
+  if (is_full_ || !IsFound(record, attributes)) return absl::OkStatus();
+  ++total_;
+  if (options_.is_search) {
+    CountInDensity(record);
+    has_hit_[record.stream] = true;
+  }
+  if (total_ <= options_.skip) return absl::OkStatus();
+  if (found_.size() >= options_.limit || bytes_ >= limits::kViewEventBytesMax) {
+    // A search counts to the end.
+    is_full_ = !options_.is_search;
+    return absl::OkStatus();
+  }
+  Found& found = found_.emplace_back();
+  found.head = HeadOf(record, rows_.row(placement.row));
+  if (!options_.is_search) {
+    found.arguments = ArgumentsOf(attributes);
+    if ((record.flags & kStopFollows) != 0) waiting_[record.span_id] = found_.size() - 1;
+  }
+  bytes_ += found.head.size() + found.arguments.size();
+  return absl::OkStatus();
+}
+
+// The arguments of a stop in a later chunk follow those of its start.
+absl::Status EventCollector::WriteStop(const TimelineRecord& record) {
+  const auto waiting = waiting_.find(record.span_id);
+  if (waiting == waiting_.end()) return absl::OkStatus();
+  std::string& arguments = found_[waiting->second].arguments;
+  JsonMembers members(arguments);
+  for (const EventAttribute& attribute : attributes_.OfStop(record)) {
+    members.AppendFreeKey(attribute.name, "stop_");
+    AppendValue(attribute, arguments);
+  }
+  waiting_.erase(waiting);
+  return absl::OkStatus();
+}
+
+std::string EventCollector::ArgumentsOf(const std::vector<EventAttribute>& attributes) {
+  std::string out;
+  for (const EventAttribute& attribute : attributes) {
+    AppendJsonKey(attribute.name, out);
+    AppendValue(attribute, out);
+  }
+  return out;
+}
+
+std::string EventCollector::HeadOf(const TimelineRecord& record, const ExportRow& row) const {
+  JsonWriter json;
+  std::string name;
+  AppendAsJsonString(attributes_.NameOf(record), name);
+  const bool is_span = record.kind == RecordKind::kSpan;
+  json.Open('{').Member("stream", header_->streams[record.stream].description.number);
+  json.Member("row", ViewRowId(rows_.process(row.process).label, row.name));
+  json.Member("row_name", row.name).Key("name").Json(name);
+  json.Member("type", record.start().event_type)
+      .Member("category", attributes_.CategoryOf(record))
+      .Member("phase", is_span ? "span" : "instant")
+      .Member("start_ns", fmt::format("{}", record.start_ns))
+      .Member("end_ns", fmt::format("{}", record.end_ns))
+      .Member("duration_ns", fmt::format("{}", record.end_ns - record.start_ns))
+      .Member("thread_id", fmt::format("{}", record.thread_id));
+  json.Key("flags").Json(FlagTexts(record));
+  return json.Take();
+}
+
+std::string EventCollector::Json(bool is_complete) const {
+  std::string out = options_.is_search ? "{\"hits\":[" : "{\"events\":[";
+  for (const Found& found : found_) {
+    if (out.back() != '[') out += ',';
+    out += found.head;
+    if (!options_.is_search) {
+      // Each argument begins with a comma.
+      const std::string_view arguments = found.arguments;
+      out += fmt::format(",\"args\":{{{}}}", arguments.substr(arguments.empty() ? 0 : 1));
+    }
+    out += '}';
+  }
+  const uint64_t listed = options_.skip + found_.size();
+  const bool has_more = is_full_ || total_ > listed;
+  out += fmt::format("],\"next\":\"{}\",\"scanned_chunks\":{},\"complete\":{}",
+                     has_more ? fmt::format("{}", listed) : "", chunks_read_, is_complete);
+  if (options_.is_search) {
+    out += fmt::format(",\"total\":\"{}\",\"ranks\":{},\"density\":[{}]", total_,
+                       std::ranges::count(has_hit_, true), fmt::join(density_, ","));
+  }
+  return out + "}";
+}
+
+}  // namespace neurontrace

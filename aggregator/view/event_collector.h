@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "aggregator/export/rows/event_attributes.h"
+#include "aggregator/export/rows/row_exporter.h"
+#include "aggregator/view/event_query.h"
+
+namespace neurontrace {
+
+// Lists the events of a window that a query finds, in the order of their starts, each with all its
+// arguments. An exporter without files: RunExporter fills it, and Json then returns the list. Used
+// by one thread at a time.
+class EventCollector final : public RowExporter {
+ public:
+  struct Options {
+    uint64_t from_ns = 0;
+    uint64_t to_ns = 1;
+    uint64_t skip = 0;  // found events that earlier answers listed
+    size_t limit = 200;
+    EventQuery query;
+    // Lists hits without their arguments, and counts those beyond the limit.
+    bool is_search = false;
+    uint32_t bins = 512;  // of a search's density
+  };
+  explicit EventCollector(Options options);
+
+  absl::Status Begin(const TimelineHeader& header) override;
+  absl::Status Finish(ExportSummary& summary) override;
+  uint64_t bytes_written() const override { return bytes_; }
+
+  // Returns whether everything that the answer may list has been found, so that reading can stop.
+  bool is_full() const { return is_full_; }
+  // Returns the answer of `events` or `search` in docs/formats/view_api.md. Requires that the
+  // export is finished. `is_complete` is false if chunks were left out.
+  std::string Json(bool is_complete) const;
+
+ private:
+  struct Found {
+    std::string head;  // the object up to its arguments
+    std::string arguments;
+  };
+
+  bool has_room_for_spans() const override { return false; }
+  uint32_t Placed(const TimelineRecord&, uint64_t, Placement&) override { return 0; }
+  void PlaceArrows() override {}
+  absl::Status WriteStop(const TimelineRecord& record) override;
+  absl::Status WriteHostCounter(const TimelineRecord&) override { return absl::OkStatus(); }
+  absl::Status WriteCounter(const TimelineRecord&) override { return absl::OkStatus(); }
+  absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
+                          const Placement& placement) override;
+  absl::Status EndBatch(const TimelineBatch&) override { return absl::OkStatus(); }
+
+  // Returns whether the query finds the record, whose attributes have been read.
+  bool IsFound(const TimelineRecord& record, const std::vector<EventAttribute>& attributes);
+  EventQuery::Place PlaceOf(uint32_t stream) const;
+  std::string HeadOf(const TimelineRecord& record, const ExportRow& row) const;
+  static std::string ArgumentsOf(const std::vector<EventAttribute>& attributes);
+  void CountInDensity(const TimelineRecord& record);
+
+  const Options options_;
+  EventAttributes attributes_;
+  std::vector<Found> found_;
+  // Spans among `found_` whose stop is in a later chunk, by span_id.
+  absl::flat_hash_map<uint64_t, size_t> waiting_;
+  std::vector<uint64_t> density_;
+  std::vector<bool> has_hit_;                               // by stream
+  std::vector<std::pair<std::string, std::string>> texts_;  // reused
+  uint64_t total_ = 0;
+  uint64_t bytes_ = 0;
+  bool is_full_ = false;
+  uint64_t chunks_read_ = 0;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "aggregator/derive/summary.h"
+#include "aggregator/export/rows/event_attributes.h"
+#include "aggregator/export/rows/row_exporter.h"
+
+namespace neurontrace {
+
+// Sums up the events of a window by name or by rank: how many, how long in total and by themselves,
+// and how the lengths are distributed. An exporter without files: RunExporter fills it, and Json
+// then returns the table. Used by one thread at a time.
+class NameSummary final : public RowExporter {
+ public:
+  enum class By : uint8_t { kName, kRank };
+  struct Window {
+    uint64_t from_ns = 0;
+    uint64_t to_ns = 1;
+  };
+  NameSummary(By by, const Window& window);
+
+  absl::Status Begin(const TimelineHeader& header) override;
+  absl::Status Finish(ExportSummary& summary) override;
+  uint64_t bytes_written() const override { return 0; }
+
+  // Returns the answer of `summary` in docs/formats/view_api.md, the largest total first. Requires
+  // that the export is finished. `is_complete` is false if chunks were left out.
+  std::string Json(bool is_complete) const;
+
+ private:
+  struct Line {
+    std::string name;
+    DurationSketch durations;
+    uint64_t self_ns = 0;
+    uint64_t instants = 0;
+  };
+  // A span of a row whose end has not been reached, with the line that its own time goes to.
+  struct OpenSpan {
+    uint64_t end_ns = 0;
+    size_t line = 0;
+  };
+
+  bool has_room_for_spans() const override { return false; }
+  uint32_t Placed(const TimelineRecord&, uint64_t, Placement&) override { return 0; }
+  void PlaceArrows() override {}
+  absl::Status WriteStop(const TimelineRecord&) override { return absl::OkStatus(); }
+  absl::Status WriteHostCounter(const TimelineRecord&) override { return absl::OkStatus(); }
+  absl::Status WriteCounter(const TimelineRecord&) override { return absl::OkStatus(); }
+  absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
+                          const Placement& placement) override;
+  absl::Status EndBatch(const TimelineBatch&) override { return absl::OkStatus(); }
+
+  size_t LineOf(const TimelineRecord& record);
+  // Moves the span's time within the window from its parent's own time to its own.
+  void CountSelf(uint32_t row, const TimelineRecord& record, size_t line);
+
+  const By by_;
+  const Window window_;
+  EventAttributes attributes_;
+  std::vector<Line> lines_;
+  absl::flat_hash_map<std::string, size_t> line_of_;
+  std::vector<std::vector<OpenSpan>> open_;  // by row, the innermost last
+  uint64_t events_ = 0;
+  // Spans whose length is unknown or impossible: in `events` and in no sum.
+  uint64_t without_length_ = 0;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/view/selected_streams.h"
+
+#include "lib/base/status.h"
+
+namespace neurontrace {
+
+SelectedStreams::SelectedStreams(ChunkSource& source, const CaptureDescription& capture,
+                                 const std::vector<uint32_t>& numbers, uint64_t chunks_max)
+    : source_(source), chunks_max_(chunks_max) {
+  const absl::flat_hash_set<uint32_t> wanted(numbers.begin(), numbers.end());
+  selected_.id = capture.id;
+  selected_.name = capture.name;
+  for (const StreamDescription& stream : capture.streams) {
+    if (wanted.contains(stream.number)) selected_.streams.push_back(stream);
+  }
+}
+
+absl::Status SelectedStreams::ReadColumns(uint32_t stream, uint64_t sequence,
+                                          std::string& columns) {
+  if (chunks_read_ >= chunks_max_) {
+    ++chunks_refused_;
+    return DataLoss("chunk {} of stream {} was not read: one answer reads {} chunks", sequence,
+                    stream, chunks_max_);
+  }
+  ++chunks_read_;
+  return source_.ReadColumns(stream, sequence, columns);
+}
+
+// A chunk that this object refused is not damaged: the store must not note it.
+void SelectedStreams::ReportUnreadable(uint32_t stream, uint64_t sequence,
+                                       const absl::Status& why) {
+  if (chunks_refused_ == 0) source_.ReportUnreadable(stream, sequence, why);
+}
+
+}  // namespace neurontrace

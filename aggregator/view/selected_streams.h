@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "aggregator/timeline/chunk_source.h"
+
+namespace neurontrace {
+
+// A capture reduced to some of its streams, so that a question about a few rows of the page costs
+// what these rows cost. Reads through to `source`. Used by one thread at a time.
+class SelectedStreams final : public ChunkSource {
+ public:
+  // `source` must outlive this. `capture` is its description, which is not read again. Numbers that
+  // the capture does not have are ignored. Stops reading chunks beyond `chunks_max`: further ones
+  // are reported as unreadable to the reader, but not to the source.
+  SelectedStreams(ChunkSource& source, const CaptureDescription& capture,
+                  const std::vector<uint32_t>& numbers, uint64_t chunks_max);
+
+  absl::StatusOr<CaptureDescription> Describe() override { return selected_; }
+  absl::Status ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
+                         std::vector<ChunkEntry>& entries) override {
+    return source_.ReadIndex(stream, from, entries_max, entries);
+  }
+  absl::Status ReadColumns(uint32_t stream, uint64_t sequence, std::string& columns) override;
+  void ReportUnreadable(uint32_t stream, uint64_t sequence, const absl::Status& why) override;
+
+  uint64_t chunks_read() const { return chunks_read_; }
+  // Chunks that were not read because of the limit.
+  uint64_t chunks_refused() const { return chunks_refused_; }
+
+ private:
+  ChunkSource& source_;
+  const uint64_t chunks_max_;
+  CaptureDescription selected_;
+  uint64_t chunks_read_ = 0;
+  uint64_t chunks_refused_ = 0;
+};
+
+}  // namespace neurontrace

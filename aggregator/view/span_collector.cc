@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/view/span_collector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+#include "absl/strings/string_view.h"
+
+#include "aggregator/export/rows/row_names.h"
+#include "lib/trace/host_samples.h"
+#include "lib/trace/view_limits.h"
+
+namespace neurontrace {
+namespace {
+
+// The default grouping of the vendor, which pftrace files have as well.
+Grouping DefaultGrouping() {
+  auto grouping = Grouping::Parse({}, {});
+  assert(grouping.ok());
+  return *std::move(grouping);
+}
+
+uint64_t UnitOf(uint64_t window_ns) { return window_ns / UINT32_MAX + 1; }
+
+double CounterNumber(const ShapeKey& key, uint64_t value) {
+  switch (key.type) {
+    case ValueType::kInt:
+      return static_cast<double>(static_cast<int64_t>(value));
+    case ValueType::kDouble:
+      return std::bit_cast<double>(value);
+    default:
+      return static_cast<double>(value);
+  }
+}
+
+uint8_t FlagsOf(const TimelineRecord& record) {
+  uint8_t flags = 0;
+  if ((record.flags & kOpen) != 0) flags |= kViewOpen;
+  if ((record.flags & kStartLost) != 0) flags |= kViewStartLost;
+  if ((record.flags & kDeviceClock) != 0) flags |= kViewDeviceClock;
+  if ((record.flags & kVendorClock) != 0) flags |= kViewNoBound;
+  if (record.end_ns == record.start_ns) flags |= kViewInstant;
+  return flags;
+}
+
+}  // namespace
+
+SpanCollector::SpanCollector(const Window& window)
+    : RowExporter(DefaultGrouping(), /*no_flows=*/true),
+      window_(window),
+      merge_ns_(std::max<uint64_t>((window.to_ns - window.from_ns) / window.pixels, 1)) {
+  assert(window.to_ns > window.from_ns && window.pixels != 0);
+  answer_.from_ns = window.from_ns;
+  answer_.to_ns = window.to_ns;
+  answer_.unit_ns = UnitOf(window.to_ns - window.from_ns);
+}
+
+absl::Status SpanCollector::Begin(const TimelineHeader& header) {
+  BeginRows(header);
+  attributes_.Begin(header);
+  return absl::OkStatus();
+}
+
+absl::Status SpanCollector::Finish(ExportSummary& summary) {
+  answer_.chunks_read = summary.progress.chunks_read;
+  answer_.unreadable_chunks = summary.counts.unreadable_chunks;
+  answer_.warnings = summary.warnings;
+  if (coarsened_ > 0) {
+    answer_.cut = fmt::format("drawn at 1/{} of the resolution: too many spans for one answer",
+                              uint64_t{1} << coarsened_);
+  }
+  if (events_without_row_ > 0) {
+    answer_.cut +=
+        fmt::format("{}{} events on rows beyond the first {} are not drawn",
+                    answer_.cut.empty() ? "" : "; ", events_without_row_, limits::kViewRowsMax);
+  }
+  return absl::OkStatus();
+}
+
+SpanRow* SpanCollector::RowAt(uint32_t row) {
+  if (row >= states_.size()) states_.resize(row + 1);
+  RowState& state = states_[row];
+  if (state.answer_row != UINT32_MAX) return &answer_.rows[state.answer_row];
+  if (answer_.rows.size() >= limits::kViewRowsMax) return nullptr;
+  state.answer_row = static_cast<uint32_t>(answer_.rows.size());
+  const ExportRow& about = rows_.row(row);
+  answer_.rows.push_back({.stream = header_->streams[about.stream].description.number,
+                          .id = ViewRowId(rows_.process(about.process).label, about.name),
+                          .name = about.name,
+                          .source = std::string(ToString(about.source)),
+                          .order = about.order});
+  return &answer_.rows.back();
+}
+
+uint16_t SpanCollector::NameNumber(std::string_view name, std::string_view category) {
+  const auto known = name_numbers_.find(absl::string_view(name.data(), name.size()));
+  if (known != name_numbers_.end()) return known->second;
+  if (answer_.names.size() >= limits::kViewNamesMax) return limits::kViewNamesMax - 1;
+  const bool is_last = answer_.names.size() == limits::kViewNamesMax - 1;
+  const auto [number, is_new] = category_numbers_.try_emplace(
+      std::string(category), static_cast<uint16_t>(answer_.categories.size()));
+  // Categories share the limit of names: there is at most one for each.
+  if (is_new) answer_.categories.emplace_back(category);
+  answer_.name_category.push_back(number->second);
+  answer_.names.emplace_back(is_last ? "(other)" : name);
+  const auto result = static_cast<uint16_t>(answer_.names.size() - 1);
+  if (!is_last) name_numbers_.emplace(name, result);
+  return result;
+}
+
+uint32_t SpanCollector::UnitsAfterBegin(uint64_t at_ns) const {
+  const uint64_t inside = std::clamp(at_ns, window_.from_ns, window_.to_ns);
+  return static_cast<uint32_t>((inside - window_.from_ns) / answer_.unit_ns);
+}
+
+// Takes the first level that is free at `start_ns`. As spans come in the order of their starts, the
+// longer first, the levels of spans that enclose each other are those of their nesting.
+uint8_t SpanCollector::PlaceLevel(RowState& state, uint64_t start_ns, uint64_t end_ns) {
+  size_t level = 0;
+  while (level < state.levels.size() && state.levels[level].end_ns > start_ns) ++level;
+  if (level == state.levels.size()) {
+    if (level == limits::kViewDepthMax) {
+      --level;
+    } else {
+      state.levels.emplace_back();
+    }
+  }
+  state.levels[level].end_ns = std::max(state.levels[level].end_ns, end_ns);
+  return static_cast<uint8_t>(level);
+}
+
+absl::Status SpanCollector::WriteEvent(const TimelineRecord& record, uint64_t,
+                                       const Placement& placement) {
+  SpanRow* const row = RowAt(placement.row);
+  if (row == nullptr) {
+    ++events_without_row_;
+    return absl::OkStatus();
+  }
+  RowState& state = states_[placement.row];
+  Item item{.start_ns = std::max(record.start_ns, window_.from_ns),
+            .end_ns = std::clamp(record.end_ns, window_.from_ns, window_.to_ns),
+            .name = NameNumber(attributes_.NameOf(record), attributes_.CategoryOf(record)),
+            .depth = PlaceLevel(state, record.start_ns, record.end_ns),
+            .flags = FlagsOf(record)};
+  if (record.start_ns < window_.from_ns) item.flags |= kViewClippedLeft;
+  if (record.end_ns > window_.to_ns) item.flags |= kViewClippedRight;
+  row->depth = std::max<uint32_t>(row->depth, item.depth + 1u);
+  ++row->events;
+  Add(*row, state, item, record.end_ns - record.start_ns);
+  if (items_ > limits::kViewItemsMax) Coarsen();
+  return absl::OkStatus();
+}
+
+// Merges the item with the latest one of its level if both are narrower than a pixel and begin in
+// the same one; otherwise appends it.
+void SpanCollector::Add(SpanRow& row, RowState& state, Item item, uint64_t longest_ns) {
+  Level& level = state.levels[item.depth];
+  SpanColumns& spans = row.spans;
+  const bool is_narrow = item.end_ns - item.start_ns < merge_ns_;
+  const uint64_t pixel = PixelOf(item.start_ns);
+  if (is_narrow && level.pixel == pixel) {
+    const size_t at = level.item;
+    spans.count[at] += item.count;
+    const uint32_t end = UnitsAfterBegin(item.end_ns);
+    spans.duration[at] = std::max(spans.duration[at], end - spans.start[at]);
+    spans.flags[at] =
+        (spans.flags[at] & ~kViewInstant) | (item.flags & ~kViewInstant) | kViewMerged;
+    if (longest_ns > level.longest_ns) {
+      level.longest_ns = longest_ns;
+      spans.name[at] = item.name;
+    }
+    row.is_merged = true;
+    return;
+  }
+  level.pixel = is_narrow ? pixel : UINT64_MAX;
+  level.item = static_cast<uint32_t>(spans.size());
+  level.longest_ns = longest_ns;
+  spans.start.push_back(UnitsAfterBegin(item.start_ns));
+  spans.duration.push_back(UnitsAfterBegin(item.end_ns) - spans.start.back());
+  spans.count.push_back(item.count);
+  spans.name.push_back(item.name);
+  spans.depth.push_back(item.depth);
+  spans.flags.push_back(item.flags);
+  ++items_;
+}
+
+void SpanCollector::Coarsen() {
+  while (items_ > limits::kViewItemsMax / 2 && merge_ns_ < window_.to_ns - window_.from_ns) {
+    merge_ns_ *= 2;
+    ++coarsened_;
+    items_ = 0;
+    for (RowState& state : states_) {
+      if (state.answer_row != UINT32_MAX) Coarsen(answer_.rows[state.answer_row], state);
+    }
+  }
+}
+
+// Adds the row's items once more. Of each level only the place to merge with is forgotten.
+void SpanCollector::Coarsen(SpanRow& row, RowState& state) {
+  SpanColumns old;
+  std::swap(old, row.spans);
+  for (Level& level : state.levels) level.pixel = UINT64_MAX;
+  for (size_t i = 0; i < old.size(); ++i) {
+    const uint64_t start_ns = window_.from_ns + old.start[i] * answer_.unit_ns;
+    const uint64_t length_ns = old.duration[i] * answer_.unit_ns;
+    Add(row, state,
+        {.start_ns = start_ns,
+         .end_ns = start_ns + length_ns,
+         .count = old.count[i],
+         .name = old.name[i],
+         .depth = old.depth[i],
+         .flags = old.flags[i]},
+        length_ns);
+  }
+}
+
+void SpanCollector::AddCounter(uint32_t stream, const std::string& name, uint64_t at_ns,
+                               double value) {
+  if (at_ns < window_.from_ns || at_ns >= window_.to_ns) return;
+  const auto [known, is_new] = counter_rows_.try_emplace(
+      fmt::format("{}\n{}", stream, name), static_cast<uint32_t>(answer_.rows.size()));
+  if (is_new) {
+    if (answer_.rows.size() >= limits::kViewRowsMax) {
+      counter_rows_.erase(known);
+      ++events_without_row_;
+      return;
+    }
+    answer_.rows.push_back(
+        {.stream = header_->streams[stream].description.number,
+         .id = ViewRowId(ToString(header_->streams[stream].description.identity), name),
+         .name = name,
+         .source = "counter",
+         .order = UINT32_MAX});
+  }
+  SpanRow& row = answer_.rows[known->second];
+  ++row.events;
+  const auto number = static_cast<float>(value);
+  row.counter_max = row.events == 1 ? number : std::max(row.counter_max, number);
+  CounterColumns& counters = row.counters;
+  const uint32_t start = UnitsAfterBegin(at_ns);
+  // One value for each pixel: a peak must not be lost between two others.
+  const uint64_t last_ns =
+      counters.size() == 0 ? 0 : window_.from_ns + counters.start.back() * answer_.unit_ns;
+  if (counters.size() != 0 && PixelOf(last_ns) == PixelOf(at_ns)) {
+    counters.value.back() = std::max(counters.value.back(), number);
+    row.is_merged = true;
+    return;
+  }
+  counters.start.push_back(start);
+  counters.value.push_back(number);
+}
+
+absl::Status SpanCollector::WriteCounter(const TimelineRecord& record) {
+  const std::string name = CounterName(record);
+  const auto& keys = record.start().keys;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!IsCounterValue(keys[i])) continue;
+    AddCounter(record.stream, fmt::format("{} {}", name, keys[i].name), record.start_ns,
+               CounterNumber(keys[i], record.values[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpanCollector::WriteHostCounter(const TimelineRecord& record) {
+  const ShapeKey* about = nullptr;
+  // Samples of processors carry their number; those of memory have none.
+  const uint64_t* const cpu = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
+  std::string name(record.start().event_type);
+  if (cpu != nullptr) name += " " + AttributeText(*about, *cpu, record.names->strings);
+  const auto& keys = record.start().keys;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!IsCounterValue(keys[i]) || keys[i].name == kHostDurationNsKey) continue;
+    AddCounter(record.stream, fmt::format("{} {}", name, keys[i].name), record.start_ns,
+               CounterNumber(keys[i], record.values[i]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "aggregator/export/rows/event_attributes.h"
+#include "aggregator/export/rows/row_exporter.h"
+#include "aggregator/view/span_answer.h"
+
+namespace neurontrace {
+
+// Collects what one window of the page shows, on the rows that a Perfetto trace of the same capture
+// has. Spans that are at least a pixel wide stay as they are. Narrower ones are merged with their
+// neighbour on the same row and level if that begins in the same pixel, so that the number of items
+// depends on the width of the page and not on that of the capture. Every event is counted in
+// exactly one item.
+//
+// An exporter without files: RunExporter fills it, and Take then returns the answer. Used by one
+// thread at a time.
+class SpanCollector final : public RowExporter {
+ public:
+  struct Window {
+    uint64_t from_ns = 0;
+    uint64_t to_ns = 1;  // after from_ns
+    uint32_t pixels = 1'600;
+  };
+  explicit SpanCollector(const Window& window);
+
+  absl::Status Begin(const TimelineHeader& header) override;
+  absl::Status Finish(ExportSummary& summary) override;
+  uint64_t bytes_written() const override { return 0; }
+
+  // Returns the answer and leaves the collector empty. Requires that the export is finished.
+  SpanAnswer Take() { return std::move(answer_); }
+
+ private:
+  // The end of what is drawn on a level, and the item that a narrow event may be merged with.
+  struct Level {
+    uint64_t end_ns = 0;
+    uint64_t pixel = UINT64_MAX;  // of the latest item's begin if it is narrow
+    uint32_t item = 0;            // index of that item
+    uint64_t longest_ns = 0;      // within it
+  };
+  // What an open row needs besides its part of the answer.
+  struct RowState {
+    uint32_t answer_row = UINT32_MAX;
+    std::vector<Level> levels;
+  };
+  struct Item {
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;
+    uint32_t count = 1;
+    uint16_t name = 0;
+    uint8_t depth = 0;
+    uint8_t flags = 0;
+  };
+
+  bool has_room_for_spans() const override { return false; }
+  uint32_t Placed(const TimelineRecord&, uint64_t, Placement&) override { return 0; }
+  void PlaceArrows() override {}
+  absl::Status WriteStop(const TimelineRecord&) override { return absl::OkStatus(); }
+  absl::Status WriteHostCounter(const TimelineRecord& record) override;
+  absl::Status WriteCounter(const TimelineRecord& record) override;
+  absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
+                          const Placement& placement) override;
+  absl::Status EndBatch(const TimelineBatch&) override { return absl::OkStatus(); }
+
+  // Returns the row of the answer, or nullptr if there are too many.
+  SpanRow* RowAt(uint32_t row);
+  // Adds one value of a counter to the row with this name of the stream.
+  void AddCounter(uint32_t stream, const std::string& name, uint64_t at_ns, double value);
+  uint16_t NameNumber(std::string_view name, std::string_view category);
+  // Returns the level of a span that begins and ends at these times, and marks it as used.
+  uint8_t PlaceLevel(RowState& state, uint64_t start_ns, uint64_t end_ns);
+  void Add(SpanRow& row, RowState& state, Item item, uint64_t longest_ns);
+  // Doubles the width within which items are merged, and merges those collected so far.
+  void Coarsen();
+  void Coarsen(SpanRow& row, RowState& state);
+  uint32_t UnitsAfterBegin(uint64_t at_ns) const;
+  uint64_t PixelOf(uint64_t at_ns) const { return (at_ns - window_.from_ns) / merge_ns_; }
+
+  const Window window_;
+  uint64_t merge_ns_;  // narrower items are merged
+  EventAttributes attributes_;
+  SpanAnswer answer_;
+  std::vector<RowState> states_;  // by row of the RowModel
+  absl::flat_hash_map<std::string, uint32_t> counter_rows_;
+  absl::flat_hash_map<std::string, uint16_t> name_numbers_;
+  absl::flat_hash_map<std::string, uint16_t> category_numbers_;
+  size_t items_ = 0;
+  uint64_t events_without_row_ = 0;
+  uint32_t coarsened_ = 0;  // times
+};
+
+}  // namespace neurontrace

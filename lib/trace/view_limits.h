@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Limits of what the page asks for (aggregator/view). web_limits.h beside this one
+// has those of its connections. The counters are described in docs/operator/metrics.md.
+namespace neurontrace::limits {
+
+// Items of one answer about spans. Beyond, items are merged at half the resolution, as often as
+// necessary, and the answer says so.
+inline constexpr size_t kViewItemsMax = 200'000;
+// Rows of one answer. Events of further rows are counted, and the answer says so.
+inline constexpr size_t kViewRowsMax = 4'096;
+// Distinct names of one answer. Further ones share the last number, "(other)".
+inline constexpr size_t kViewNamesMax = 65'535;
+// Levels of nesting on one row. Deeper spans are drawn on the last level.
+inline constexpr size_t kViewDepthMax = 64;
+// Pixels that an answer distinguishes. More: refused with INVALID_ARGUMENT.
+inline constexpr uint32_t kViewPixelsMax = 16'384;
+// Streams that one question may name. More: refused with INVALID_ARGUMENT.
+inline constexpr size_t kViewStreamsMax = 16'384;
+// Chunks that one question reads. Beyond, the answer covers what was read and says so.
+inline constexpr uint64_t kViewChunksMax = 8'192;
+// Bytes of a search. Longer: refused with INVALID_ARGUMENT.
+inline constexpr size_t kViewQueryBytesMax = 1'024;
+// Events that one answer lists with their attributes, and bytes of that list. Beyond: the answer
+// has the cursor of the next one.
+inline constexpr size_t kViewEventsMax = 1'000;
+inline constexpr size_t kViewEventBytesMax = 4u << 20;
+// Hits that one search lists. Beyond they are only counted.
+inline constexpr size_t kViewHitsMax = 10'000;
+// Names or ranks that a summary distinguishes. Further ones share one line, "(other)".
+inline constexpr size_t kViewSummaryRowsMax = 4'096;
+// Columns of a heat map.
+inline constexpr uint32_t kViewColumnsMax = 4'096;
+// Questions that are answered at once, in total and of one caller where callers have names. Further
+// ones are refused with RESOURCE_EXHAUSTED, counted; the page asks again.
+inline constexpr size_t kViewsAtOnceMax = 16;
+inline constexpr size_t kViewsOfCallerMax = 8;
+// Captures whose description and clocks are kept for further questions. Beyond: the one that was
+// not asked about for the longest time is dropped, and read again when it is asked about.
+inline constexpr size_t kViewCapturesMax = 8;
+
+}  // namespace neurontrace::limits

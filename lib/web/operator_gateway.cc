@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/web/operator_gateway.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <openssl/crypto.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "lib/base/json_writer.h"
+#include "lib/base/status.h"
+#include "lib/trace/web_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr std::string_view kApi = "/api/v1/";
+constexpr std::string_view kCookie = "neurontrace";
+constexpr std::string_view kJson = "application/json; charset=utf-8";
+// Nothing of other sites is loaded, and no other site may frame the page. Canvases are saved
+// through blobs. Opening Perfetto needs a reference to its window, which `same-origin` would cut.
+constexpr std::pair<const char*, const char*> kSecurityHeaders[] = {
+    {"Content-Security-Policy",
+     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+     "connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'none'; "
+     "frame-ancestors 'none'"},
+    {"Cross-Origin-Opener-Policy", "same-origin-allow-popups"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"Referrer-Policy", "no-referrer"}};
+
+// The HTTP status of each code of gRPC, as google/rpc/code.proto lists them.
+struct CodeName {
+  int http;
+  std::string_view name;
+};
+CodeName NameOf(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::INVALID_ARGUMENT:
+      return {400, "INVALID_ARGUMENT"};
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return {401, "UNAUTHENTICATED"};
+    case grpc::StatusCode::PERMISSION_DENIED:
+      return {403, "PERMISSION_DENIED"};
+    case grpc::StatusCode::NOT_FOUND:
+      return {404, "NOT_FOUND"};
+    case grpc::StatusCode::FAILED_PRECONDITION:
+      return {409, "FAILED_PRECONDITION"};
+    case grpc::StatusCode::ALREADY_EXISTS:
+      return {409, "ALREADY_EXISTS"};
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return {429, "RESOURCE_EXHAUSTED"};
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return {501, "UNIMPLEMENTED"};
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return {504, "DEADLINE_EXCEEDED"};
+    case grpc::StatusCode::UNAVAILABLE:
+      return {503, "UNAVAILABLE"};
+    default:
+      return {500, "INTERNAL"};
+  }
+}
+
+WebReply ErrorReply(const grpc::Status& status) {
+  const auto [http, name] = NameOf(status.error_code());
+  JsonWriter json;
+  json.Open('{').Key("error").Open('{');
+  json.Member("code", name).Member("message", status.error_message()).Close('}').Close('}');
+  WebReply reply{.status = http, .content_type = std::string(kJson), .body = json.Take()};
+  if (http == 429) reply.headers.emplace_back("Retry-After", "1");
+  return reply;
+}
+
+WebReply JsonReply(std::string json) {
+  return {.content_type = std::string(kJson),
+          .headers = {{"Cache-Control", "no-store"}},
+          .body = std::move(json)};
+}
+
+WebReply MessageReply(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
+  if (!status.ok()) return ErrorReply({grpc::StatusCode::INTERNAL, status.ToString()});
+  return JsonReply(std::move(json));
+}
+
+// Parses the body into a message. Members that the message does not have are refused.
+grpc::Status ParseBody(const std::string& body, google::protobuf::Message& message) {
+  const auto status = google::protobuf::util::JsonStringToMessage(body, &message);
+  if (status.ok()) return grpc::Status::OK;
+  return {grpc::StatusCode::INVALID_ARGUMENT, "the request's body: " + status.ToString()};
+}
+
+// Returns the value of the cookie, or an empty text.
+std::string_view CookieValue(std::string_view cookies, std::string_view name) {
+  while (!cookies.empty()) {
+    const size_t end = std::min(cookies.find(';'), cookies.size());
+    std::string_view cookie = cookies.substr(0, end);
+    cookies.remove_prefix(std::min(end + 1, cookies.size()));
+    while (cookie.starts_with(' ')) cookie.remove_prefix(1);
+    if (cookie.starts_with(name) && cookie.substr(name.size()).starts_with('=')) {
+      return cookie.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+// Compares in a time that does not tell how much of the token is right.
+bool IsToken(std::string_view text, std::string_view token) {
+  return text.size() == token.size() && CRYPTO_memcmp(text.data(), token.data(), token.size()) == 0;
+}
+
+// Returns the value of a parameter of the query, not decoded, or an empty text.
+std::string_view ParameterOf(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) {
+      return pair.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+// The host of "HOST:PORT" in lower case.
+std::string HostName(std::string_view host) {
+  if (!host.ends_with(']')) {
+    const size_t colon = host.rfind(':');
+    if (colon != std::string_view::npos) host = host.substr(0, colon);
+  }
+  std::string name(host);
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+}  // namespace
+
+// Every call that is being made, so that Stop can end it.
+class OperatorGateway::Calls {
+ public:
+  // A call's context for as long as the call lasts.
+  class Call {
+   public:
+    explicit Call(std::shared_ptr<Calls> calls) : calls_(std::move(calls)) {
+      calls_->Add(&context_);
+    }
+    ~Call() { calls_->Remove(&context_); }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    grpc::ClientContext* context() { return &context_; }
+    // Limits calls that answer at once; streams have no such limit.
+    Call& WithDeadline() {
+      context_.set_deadline(std::chrono::system_clock::now() +
+                            std::chrono::milliseconds(limits::kWebCallMsMax));
+      return *this;
+    }
+
+   private:
+    const std::shared_ptr<Calls> calls_;
+    grpc::ClientContext context_;
+  };
+
+  // Ends the calls, and every later one at once.
+  void Stop() {
+    const MutexLock lock(mutex_);
+    has_stopped_ = true;
+    for (grpc::ClientContext* const context : contexts_) context->TryCancel();
+  }
+
+ private:
+  void Add(grpc::ClientContext* context) {
+    const MutexLock lock(mutex_);
+    contexts_.insert(context);
+    if (has_stopped_) context->TryCancel();
+  }
+  void Remove(grpc::ClientContext* context) {
+    const MutexLock lock(mutex_);
+    contexts_.erase(context);
+  }
+
+  Mutex mutex_;
+  std::set<grpc::ClientContext*> contexts_ NT_GUARDED_BY(mutex_);
+  bool has_stopped_ NT_GUARDED_BY(mutex_) = false;
+};
+
+// The changes of a capture as server-sent events (WHATWG HTML standard, 9.2).
+class OperatorGateway::CaptureEvents final : public WebStream {
+ public:
+  CaptureEvents(v1::OperatorService::StubInterface& service, const std::shared_ptr<Calls>& calls,
+                const std::string& id)
+      : call_(calls) {
+    v1::CaptureReference request;
+    request.set_capture_id(id);
+    reader_ = service.WatchCapture(call_.context(), request);
+  }
+
+  Next Read(std::string& piece) override {
+    v1::Capture capture;
+    if (!reader_->Read(&capture)) return Next::kEnd;
+    JsonWriter json;
+    json.Open('{')
+        .Member("state", v1::CaptureState_Name(capture.state()))
+        .Member("events", fmt::format("{}", capture.events()))
+        .Member("version", fmt::format("{}", capture.events()))
+        .Member("end_ns", fmt::format("{}", capture.server_realtime_ns()))
+        .Close('}');
+    piece = "data: " + json.Take() + "\n\n";
+    return Next::kMore;
+  }
+
+ private:
+  Calls::Call call_;
+  std::unique_ptr<grpc::ClientReaderInterface<v1::Capture>> reader_;
+};
+
+// The bytes of an export with one file.
+class OperatorGateway::ExportBytes final : public WebStream {
+ public:
+  ExportBytes(v1::OperatorService::StubInterface& service, const std::shared_ptr<Calls>& calls,
+              const v1::ExportRequest& request)
+      : call_(calls), reader_(service.Export(call_.context(), request)) {}
+
+  // Reads up to the first bytes, so that a refused export is answered with its error.
+  grpc::Status Begin(std::string& piece) {
+    switch (Read(piece)) {
+      case Next::kMore:
+        return grpc::Status::OK;
+      case Next::kEnd:
+        return {grpc::StatusCode::FAILED_PRECONDITION, "there is nothing to export"};
+      case Next::kFailed:
+        break;
+    }
+    return status_;
+  }
+
+  Next Read(std::string& piece) override {
+    v1::ExportReply reply;
+    while (reader_->Read(&reply)) {
+      if (reply.data().empty()) continue;
+      piece = std::move(*reply.mutable_data());
+      return Next::kMore;
+    }
+    status_ = reader_->Finish();
+    return status_.ok() ? Next::kEnd : Next::kFailed;
+  }
+
+ private:
+  Calls::Call call_;
+  std::unique_ptr<grpc::ClientReaderInterface<v1::ExportReply>> reader_;
+  grpc::Status status_;
+};
+
+OperatorGateway::OperatorGateway(v1::OperatorService::StubInterface& service,
+                                 const WebAssets& assets, Options options)
+    : service_(service),
+      assets_(assets),
+      options_(std::move(options)),
+      calls_(std::make_shared<Calls>()) {}
+
+OperatorGateway::~OperatorGateway() = default;
+
+void OperatorGateway::Stop() { calls_->Stop(); }
+
+// A pattern is a path below /api/v1/ in which * stands for the id of a capture.
+struct OperatorGateway::Route {
+  std::string_view method;
+  std::string_view pattern;
+  WebReply (OperatorGateway::*handle)(const WebRequest&, const std::string&);
+};
+
+const std::vector<OperatorGateway::Route>& OperatorGateway::Routes() {
+  static const std::vector<Route> routes = {
+      {"GET", "session", &OperatorGateway::GetSession},
+      {"GET", "status", &OperatorGateway::GetStatus},
+      {"GET", "captures", &OperatorGateway::ListCaptures},
+      {"POST", "captures", &OperatorGateway::StartCapture},
+      {"GET", "captures/*", &OperatorGateway::GetCapture},
+      {"DELETE", "captures/*", &OperatorGateway::DeleteCapture},
+      {"POST", "captures/*/stop", &OperatorGateway::StopCapture},
+      {"GET", "captures/*/certificate", &OperatorGateway::GetCertificate},
+      {"GET", "captures/*/watch", &OperatorGateway::WatchCapture},
+      {"GET", "captures/*/export", &OperatorGateway::Export},
+      {"GET", "agents", &OperatorGateway::ListAgents},
+      {"GET", "workers", &OperatorGateway::ListWorkers},
+      {"GET", "clocks", &OperatorGateway::ListClocks},
+      {"GET", "triggers", &OperatorGateway::ListTriggers},
+  };
+  return routes;
+}
+
+WebReply OperatorGateway::Handle(const WebRequest& request) {
+  WebReply reply;
+  if (auto refusal = RefuseForeign(request)) {
+    reply = *std::move(refusal);
+  } else if (!ParameterOf(request.query, "token").empty() && request.path.find("/api/") != 0) {
+    reply = SignIn(request);
+  } else if (request.path.starts_with(kApi)) {
+    reply = HasSession(request)
+                ? Api(request)
+                : ErrorReply({grpc::StatusCode::UNAUTHENTICATED,
+                              "open the address that `neurontrace view` printed: it has the "
+                              "token of this session"});
+  } else {
+    reply = Page(request);
+  }
+  for (const auto& [name, value] : kSecurityHeaders) reply.headers.emplace_back(name, value);
+  return reply;
+}
+
+std::optional<WebReply> OperatorGateway::RefuseForeign(const WebRequest& request) const {
+  const std::string host = HostName(request.host);
+  const bool is_known = host == "localhost" || host == "127.0.0.1" || host == "[::1]" ||
+                        std::ranges::count(options_.hosts, host) > 0;
+  if (!is_known) {
+    return ErrorReply({grpc::StatusCode::PERMISSION_DENIED,
+                       "the host name of the address is unknown; use 127.0.0.1, or name it with "
+                       "--host"});
+  }
+  if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
+  // Pages of other sites can send requests with the cookie, but cannot set these headers.
+  const bool is_own = request.fetch_site.empty() || request.fetch_site == "same-origin";
+  if (!is_own || !request.content_type.starts_with("application/json")) {
+    return ErrorReply({grpc::StatusCode::PERMISSION_DENIED,
+                       "changes need the content type application/json and come from the page "
+                       "itself"});
+  }
+  return std::nullopt;
+}
+
+bool OperatorGateway::HasSession(const WebRequest& request) const {
+  return IsToken(CookieValue(request.cookie, kCookie), options_.token);
+}
+
+// The token leaves the address, so that it is in no history and in no link that somebody copies.
+WebReply OperatorGateway::SignIn(const WebRequest& request) const {
+  if (!IsToken(ParameterOf(request.query, "token"), options_.token)) {
+    return ErrorReply({grpc::StatusCode::UNAUTHENTICATED,
+                       "the token is not that of this session; `neurontrace view` prints the "
+                       "current address"});
+  }
+  // Only a path of this server: "//host" would lead to another one.
+  const std::string path = request.path.starts_with("//") ? "/" : request.path;
+  return {.status = 303,
+          .headers = {{"Location", path},
+                      {"Cache-Control", "no-store"},
+                      {"Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict",
+                                                 kCookie, options_.token)}}};
+}
+
+// Every path without a file is the page, which reads the address itself.
+WebReply OperatorGateway::Page(const WebRequest& request) const {
+  if (request.method != "GET" && request.method != "HEAD") {
+    return {.status = 405, .headers = {{"Allow", "GET, HEAD"}}, .body = "use GET\n"};
+  }
+  const WebAsset* const file = assets_.Find(request.path);
+  const WebAsset& asset = file == nullptr ? assets_.page() : *file;
+  WebReply reply{.content_type = asset.content_type,
+                 .headers = {{"Cache-Control", "no-cache"}},
+                 .body = asset.bytes};
+  if (asset.is_gzip) reply.headers.emplace_back("Content-Encoding", "gzip");
+  return reply;
+}
+
+WebReply OperatorGateway::Api(const WebRequest& request) {
+  std::string path = request.path.substr(kApi.size());
+  std::string id;
+  constexpr std::string_view kCaptures = "captures/";
+  if (path.starts_with(kCaptures)) {
+    const size_t end = std::min(path.find('/', kCaptures.size()), path.size());
+    id = path.substr(kCaptures.size(), end - kCaptures.size());
+    path.replace(kCaptures.size(), id.size(), "*");
+    constexpr std::string_view kViews[] = {"layout", "spans",   "events",
+                                           "search", "summary", "heat"};
+    const std::string_view what =
+        std::string_view(path).substr(std::min(kCaptures.size() + 2, path.size()));
+    if (request.method == "GET" && std::ranges::count(kViews, what) > 0) {
+      return View(what, request, id);
+    }
+  }
+  bool has_path = false;
+  for (const Route& route : Routes()) {
+    if (route.pattern != path) continue;
+    has_path = true;
+    if (route.method == request.method) return (this->*route.handle)(request, id);
+  }
+  if (has_path) {
+    WebReply reply =
+        ErrorReply({grpc::StatusCode::UNIMPLEMENTED, "the method is not supported here"});
+    reply.status = 405;
+    return reply;
+  }
+  return ErrorReply(
+      {grpc::StatusCode::NOT_FOUND, "no such address; docs/formats/view_api.md lists them"});
+}
+
+WebReply OperatorGateway::GetSession(const WebRequest&, const std::string&) {
+  // What the credentials may do is decided by the aggregator, call by call.
+  JsonWriter json;
+  json.Open('{').Member("user", options_.user).Member("role", "").Key("may").Open('{');
+  for (const char* const what : {"view", "start", "stop", "delete", "export"})
+    json.Member(what, true);
+  json.Member("edit", false).Close('}');
+  json.Member("needs_token", false).Member("aggregator", NEURONTRACE_VERSION).Close('}');
+  return JsonReply(json.Take());
+}
+
+WebReply OperatorGateway::GetStatus(const WebRequest&, const std::string&) {
+  Calls::Call call(calls_);
+  v1::GetStatusReply reply;
+  const grpc::Status status = service_.GetStatus(call.WithDeadline().context(), {}, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+WebReply OperatorGateway::ListCaptures(const WebRequest&, const std::string&) {
+  Calls::Call call(calls_);
+  v1::ListCapturesReply reply;
+  const grpc::Status status = service_.ListCaptures(call.WithDeadline().context(), {}, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+WebReply OperatorGateway::GetCapture(const WebRequest&, const std::string& id) {
+  Calls::Call call(calls_);
+  v1::CaptureReference request;
+  request.set_capture_id(id);
+  v1::Capture reply;
+  const grpc::Status status = service_.GetCapture(call.WithDeadline().context(), request, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+WebReply OperatorGateway::GetCertificate(const WebRequest&, const std::string& id) {
+  Calls::Call call(calls_);
+  v1::CaptureReference request;
+  request.set_capture_id(id);
+  v1::Capture reply;
+  const grpc::Status status = service_.GetCapture(call.WithDeadline().context(), request, &reply);
+  return status.ok() ? MessageReply(reply.certificate()) : ErrorReply(status);
+}
+
+// A preview records nothing: it is a capture of another mode that ends by itself.
+WebReply OperatorGateway::StartCapture(const WebRequest& request, const std::string&) {
+  // The message has no member `dry_run`, so it is taken out before the strict parse.
+  google::protobuf::Struct body;
+  if (const grpc::Status parsed = ParseBody(request.body, body); !parsed.ok()) {
+    return ErrorReply(parsed);
+  }
+  const auto dry_run = body.fields().find("dry_run");
+  const bool is_preview = dry_run != body.fields().end() && dry_run->second.bool_value();
+  body.mutable_fields()->erase("dry_run");
+  std::string rest;
+  v1::StartCaptureRequest message;
+  if (!google::protobuf::util::MessageToJsonString(body, &rest).ok()) rest.clear();
+  if (const grpc::Status parsed = ParseBody(rest, message); !parsed.ok()) return ErrorReply(parsed);
+  if (is_preview) message.mutable_spec()->set_mode(v1::CAPTURE_MODE_PREVIEW);
+  v1::Capture reply;
+  grpc::Status status;
+  {
+    Calls::Call call(calls_);
+    status = service_.StartCapture(call.WithDeadline().context(), message, &reply);
+  }
+  if (!status.ok()) return ErrorReply(status);
+  if (is_preview) {
+    if (const absl::Status awaited = AwaitPreview(reply); !awaited.ok()) {
+      return ErrorReply(
+          {static_cast<grpc::StatusCode>(awaited.code()), std::string(awaited.message())});
+    }
+  }
+  return MessageReply(reply);
+}
+
+absl::Status OperatorGateway::AwaitPreview(v1::Capture& capture) {
+  Calls::Call call(calls_);
+  v1::CaptureReference request;
+  request.set_capture_id(capture.capture_id());
+  const auto reader = service_.WatchCapture(call.WithDeadline().context(), request);
+  v1::Capture latest;
+  while (reader->Read(&latest)) capture = latest;
+  const grpc::Status status = reader->Finish();
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+WebReply OperatorGateway::StopCapture(const WebRequest&, const std::string& id) {
+  Calls::Call call(calls_);
+  v1::CaptureReference request;
+  request.set_capture_id(id);
+  v1::Capture reply;
+  const grpc::Status status = service_.StopCapture(call.WithDeadline().context(), request, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+WebReply OperatorGateway::DeleteCapture(const WebRequest&, const std::string& id) {
+  Calls::Call call(calls_);
+  v1::CaptureReference request;
+  request.set_capture_id(id);
+  v1::DeleteCaptureReply reply;
+  const grpc::Status status =
+      service_.DeleteCapture(call.WithDeadline().context(), request, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+WebReply OperatorGateway::WatchCapture(const WebRequest&, const std::string& id) {
+  WebReply reply{.content_type = "text/event-stream", .headers = {{"Cache-Control", "no-store"}}};
+  reply.stream = std::make_unique<CaptureEvents>(service_, calls_, id);
+  return reply;
+}
+
+WebReply OperatorGateway::ListAgents(const WebRequest&, const std::string&) {
+  Calls::Call call(calls_);
+  v1::ListAgentsReply reply;
+  const grpc::Status status = service_.ListAgents(call.WithDeadline().context(), {}, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+WebReply OperatorGateway::ListWorkers(const WebRequest&, const std::string&) {
+  Calls::Call call(calls_);
+  v1::ListWorkersReply reply;
+  const grpc::Status status = service_.ListWorkers(call.WithDeadline().context(), {}, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+WebReply OperatorGateway::ListClocks(const WebRequest&, const std::string&) {
+  Calls::Call call(calls_);
+  v1::ListClocksReply reply;
+  const grpc::Status status = service_.ListClocks(call.WithDeadline().context(), {}, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+WebReply OperatorGateway::ListTriggers(const WebRequest&, const std::string&) {
+  Calls::Call call(calls_);
+  v1::ListTriggersReply reply;
+  const grpc::Status status = service_.ListTriggers(call.WithDeadline().context(), {}, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+WebReply OperatorGateway::Export(const WebRequest& request, const std::string& id) {
+  struct Format {
+    v1::ExportFormat value;
+    const char* file_name;
+  };
+  static const std::map<std::string_view, Format> kFormats = {
+      {"pftrace", {v1::EXPORT_FORMAT_PERFETTO, "pftrace"}},
+      {"chrome-json", {v1::EXPORT_FORMAT_CHROME_JSON, "trace.json"}},
+      {"json", {v1::EXPORT_FORMAT_JSON, "json"}},
+      {"summary-text", {v1::EXPORT_FORMAT_SUMMARY_TEXT, "summary.txt"}},
+      {"summary-json", {v1::EXPORT_FORMAT_SUMMARY_JSON, "summary.json"}}};
+  const auto format = kFormats.find(ParameterOf(request.query, "format"));
+  if (format == kFormats.end()) {
+    return ErrorReply(
+        {grpc::StatusCode::INVALID_ARGUMENT,
+         "format: there are pftrace, chrome-json, json, summary-text and "
+         "summary-json; formats with several files are written by `neurontrace export`"});
+  }
+  v1::ExportRequest message;
+  message.set_capture_id(id);
+  message.set_format(format->second.value);
+  const auto number = [&](std::string_view name) {
+    return std::strtoull(std::string(ParameterOf(request.query, name)).c_str(), nullptr, 10);
+  };
+  message.set_window_start_ns(number("from"));
+  message.set_window_end_ns(number("to"));
+  auto bytes = std::make_unique<ExportBytes>(service_, calls_, message);
+  WebReply reply{.content_type = "application/octet-stream"};
+  if (const grpc::Status begun = bytes->Begin(reply.body); !begun.ok()) return ErrorReply(begun);
+  reply.headers = {{"Cache-Control", "no-store"},
+                   {"Content-Disposition",
+                    fmt::format("attachment; filename=\"{}.{}\"", id, format->second.file_name)}};
+  reply.stream = std::move(bytes);
+  return reply;
+}
+
+WebReply OperatorGateway::View(std::string_view what, const WebRequest& request,
+                               const std::string& id) {
+  Calls::Call call(calls_);
+  v1::ViewRequest message;
+  message.set_capture_id(id);
+  message.set_what(std::string(what));
+  message.set_query(request.query);
+  const auto reader = service_.GetView(call.WithDeadline().context(), message);
+  std::string answer;
+  v1::ViewReply part;
+  while (reader->Read(&part)) answer += part.data();
+  const grpc::Status status = reader->Finish();
+  if (!status.ok()) return ErrorReply(status);
+  WebReply reply = JsonReply(std::move(answer));
+  if (what == "spans" || what == "heat") reply.content_type = "application/octet-stream";
+  return reply;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "lib/base/mutex.h"
+#include "lib/web/web_assets.h"
+#include "lib/web/web_server.h"
+#include "neurontrace/v1/operator_service.grpc.pb.h"
+
+namespace neurontrace {
+
+// Serves the page and its API (docs/formats/view_api.md) by calling the aggregator's operator
+// service: roles, limits and the audit log are the aggregator's own, and everything here happens
+// with the credentials of `service`. Any thread.
+//
+// Whoever has the session's token may use these credentials, so the token is in the address that
+// the operator opens, and then in a cookie that scripts cannot read. Requests for other host names
+// (DNS rebinding) and changes that another site's page asks for are refused.
+class OperatorGateway final : public WebHandler {
+ public:
+  struct Options {
+    std::string token;               // of the session; at least 128 bits, as hexadecimal digits
+    std::vector<std::string> hosts;  // accepted besides the names of the loopback interface
+    std::string user;                // whose credentials the calls have, for people
+  };
+  // `service` and `assets` must outlive this.
+  OperatorGateway(v1::OperatorService::StubInterface& service, const WebAssets& assets,
+                  Options options);
+  ~OperatorGateway() override;
+
+  // Ends all calls, so that a server with this handler can end.
+  void Stop();
+
+  WebReply Handle(const WebRequest& request) override;
+
+ private:
+  // The calls that are being made. Shared with streams, which outlive Handle.
+  class Calls;
+  struct Route;
+  class CaptureEvents;
+  class ExportBytes;
+
+  static const std::vector<Route>& Routes();
+
+  // Returns the refusal of a request that must not be answered, or nullopt.
+  std::optional<WebReply> RefuseForeign(const WebRequest& request) const;
+  bool HasSession(const WebRequest& request) const;
+  WebReply SignIn(const WebRequest& request) const;
+  WebReply Page(const WebRequest& request) const;
+  WebReply Api(const WebRequest& request);
+
+  // One function for each route. `id` is the capture of the path, or empty.
+  WebReply GetSession(const WebRequest& request, const std::string& id);
+  WebReply GetStatus(const WebRequest& request, const std::string& id);
+  WebReply ListCaptures(const WebRequest& request, const std::string& id);
+  WebReply GetCapture(const WebRequest& request, const std::string& id);
+  WebReply GetCertificate(const WebRequest& request, const std::string& id);
+  WebReply StartCapture(const WebRequest& request, const std::string& id);
+  WebReply StopCapture(const WebRequest& request, const std::string& id);
+  WebReply DeleteCapture(const WebRequest& request, const std::string& id);
+  WebReply WatchCapture(const WebRequest& request, const std::string& id);
+  WebReply ListAgents(const WebRequest& request, const std::string& id);
+  WebReply ListWorkers(const WebRequest& request, const std::string& id);
+  WebReply ListClocks(const WebRequest& request, const std::string& id);
+  WebReply ListTriggers(const WebRequest& request, const std::string& id);
+  WebReply Export(const WebRequest& request, const std::string& id);
+  WebReply View(std::string_view what, const WebRequest& request, const std::string& id);
+
+  // Waits for the result of a preview that was started.
+  absl::Status AwaitPreview(v1::Capture& capture);
+
+  v1::OperatorService::StubInterface& service_;
+  const WebAssets& assets_;
+  const Options options_;
+  const std::shared_ptr<Calls> calls_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace neurontrace {
+
+// A request of a browser. Everything in it is the client's and may contain anything.
+struct WebRequest {
+  std::string method;  // "GET"
+  std::string path;    // up to the "?", not decoded
+  std::string query;   // behind the "?", not decoded
+  std::string host;    // several Host headers are joined by commas
+  std::string cookie;
+  std::string accept_encoding;
+  std::string content_type;
+  std::string fetch_site;  // Sec-Fetch-Site, which browsers set and pages cannot change
+  std::string body;
+};
+
+// The rest of an answer that is made piece by piece. Used by one thread at a time.
+class WebStream {
+ public:
+  enum class Next : uint8_t {
+    kMore,    // `piece` has more
+    kEnd,     // the answer is complete
+    kFailed,  // the connection is closed, so that the client sees that the answer is not complete
+  };
+  // Ends whatever makes the pieces.
+  virtual ~WebStream() = default;
+  // Replaces `piece`. May block. An empty piece is not sent.
+  virtual Next Read(std::string& piece) = 0;
+};
+
+// An answer. The server adds the length or the chunked encoding, and closes what it must.
+struct WebReply {
+  int status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+  // If set, its pieces follow `body`.
+  std::unique_ptr<WebStream> stream;
+};
+
+// Makes the answers of a WebServer.
+class WebHandler {
+ public:
+  virtual ~WebHandler() = default;
+  // Called on any of the server's threads, several at once; may block.
+  virtual WebReply Handle(const WebRequest& request) = 0;
+};
+
+// HTTP/1.1 with keep-alive for browsers. The protocol is Boost.Beast's; web_session.h has the
+// states of a connection. Reading and writing hold no thread, and each step has a time limit
+// (lib/trace/web_limits.h), so that slow clients keep nobody from an answer.
+//
+// thread: web io: reads requests of browsers and writes answers
+// thread: web: makes the answers; eight
+class WebServer {
+ public:
+  // Starts serving at HOST:PORT; port 0 picks a free one. `handler` must outlive the server. Fails
+  // with UNAVAILABLE, with the system's reason, if it cannot listen there.
+  static absl::StatusOr<std::unique_ptr<WebServer>> Start(const std::string& address,
+                                                          WebHandler& handler);
+  // Waits for answers that are being made, and closes all connections.
+  ~WebServer();
+  WebServer(const WebServer&) = delete;
+  WebServer& operator=(const WebServer&) = delete;
+
+  // Returns the port that it listens on. Any thread.
+  int port() const;
+
+ private:
+  // Hides Boost.Asio from everything that includes this header.
+  class Impl;
+  explicit WebServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace neurontrace

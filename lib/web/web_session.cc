@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/web/web_session.h"
+
+#include <zlib.h>
+
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <utility>
+
+namespace neurontrace {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+
+// HTTP/1.1 in the form that Beast takes.
+constexpr unsigned kHttp11 = 11;
+// gzip instead of zlib's own frame.
+constexpr int kGzipWindowBits = 15 + 16;
+// Level 1: an answer of 700 kB takes 4 ms, and level 6 saves a tenth more in four times as long.
+constexpr int kGzipLevel = 1;
+
+// Joins the values of all headers of a name: a second one must not hide what the first one says.
+std::string Joined(const http::request<http::string_body>& head, http::field name) {
+  std::string joined;
+  const auto [first, last] = head.equal_range(name);
+  for (auto it = first; it != last; ++it) {
+    joined += (joined.empty() ? "" : ",") + std::string(it->value());
+  }
+  return joined;
+}
+
+// Returns the text as gzip, or nullopt if zlib has no memory.
+std::optional<std::string> Gzip(const std::string& text) {
+  z_stream zlib{};
+  if (deflateInit2(&zlib, kGzipLevel, Z_DEFLATED, kGzipWindowBits, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    return std::nullopt;
+  }
+  std::string out(deflateBound(&zlib, text.size()), '\0');
+  zlib.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  zlib.avail_in = static_cast<uInt>(text.size());
+  zlib.next_out = reinterpret_cast<Bytef*>(out.data());
+  zlib.avail_out = static_cast<uInt>(out.size());
+  const int result = deflate(&zlib, Z_FINISH);
+  out.resize(zlib.total_out);
+  deflateEnd(&zlib);
+  return result == Z_STREAM_END ? std::optional(std::move(out)) : std::nullopt;
+}
+
+bool HasHeader(const WebReply& reply, std::string_view name) {
+  for (const auto& [key, value] : reply.headers) {
+    if (key == name) return true;
+  }
+  return false;
+}
+
+// Compresses the body where that is worth it and accepted. Runs on a thread of the pool.
+void Compress(const WebRequest& request, WebReply& reply) {
+  if (reply.stream != nullptr || reply.body.size() < limits::kWebCompressBytesMin) return;
+  if (request.accept_encoding.find("gzip") == std::string::npos) return;
+  if (HasHeader(reply, "Content-Encoding")) return;
+  if (auto gzip = Gzip(reply.body)) {
+    reply.body = *std::move(gzip);
+    reply.headers.emplace_back("Content-Encoding", "gzip");
+  }
+}
+
+template <typename Message>
+void SetHead(const WebReply& reply, bool keeps_alive, Message& head) {
+  head.version(kHttp11);
+  head.result(static_cast<unsigned>(reply.status));
+  head.set(http::field::content_type, reply.content_type);
+  for (const auto& [name, value] : reply.headers) head.insert(name, value);
+  head.keep_alive(keeps_alive);
+}
+
+}  // namespace
+
+WebSession::WebSession(asio::ip::tcp::socket socket, Shared& shared)
+    : shared_(shared), stream_(std::move(socket)) {
+  ++shared_.sessions;
+}
+
+WebSession::~WebSession() { --shared_.sessions; }
+
+void WebSession::Begin() {
+  asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->ReadHead(); });
+}
+
+void WebSession::ReadHead() {
+  parser_.emplace();
+  parser_->header_limit(limits::kWebHeadBytesMax);
+  parser_->body_limit(limits::kWebBodyBytesMax);
+  request_ = {};
+  stream_.expires_after(
+      milliseconds(requests_ == 0 ? limits::kWebRequestMsMax : limits::kWebIdleMsMax));
+  http::async_read_header(
+      stream_, buffer_, *parser_,
+      [self = shared_from_this()](error_code error, size_t) { self->HandleHead(error); });
+}
+
+void WebSession::HandleHead(error_code error) {
+  if (error == http::error::header_limit) return Refuse(431, "the request's head is too long\n");
+  if (error == http::error::body_limit) return Refuse(413, "the request's body is too long\n");
+  // The client left, or sent nothing for too long.
+  if (error == http::error::end_of_stream || error == boost::beast::error::timeout ||
+      error == asio::error::operation_aborted || error == asio::error::connection_reset) {
+    return Close();
+  }
+  if (error) return Refuse(400, "this is not an HTTP request\n");
+  stream_.expires_after(milliseconds(limits::kWebRequestMsMax));
+  http::async_read(
+      stream_, buffer_, *parser_,
+      [self = shared_from_this()](error_code read, size_t) { self->HandleRequest(read); });
+}
+
+void WebSession::HandleRequest(error_code error) {
+  if (error == http::error::body_limit) return Refuse(413, "the request's body is too long\n");
+  if (error == boost::beast::error::timeout)
+    return Refuse(408, "the body did not arrive in time\n");
+  if (error) return Close();
+  auto& message = parser_->get();
+  const std::string target(message.target());
+  const size_t question = std::min(target.find('?'), target.size());
+  request_.method = std::string(message.method_string());
+  request_.path = target.substr(0, question);
+  request_.query = target.substr(std::min(question + 1, target.size()));
+  request_.host = Joined(message, http::field::host);
+  request_.cookie = Joined(message, http::field::cookie);
+  request_.accept_encoding = Joined(message, http::field::accept_encoding);
+  request_.content_type = Joined(message, http::field::content_type);
+  request_.fetch_site = std::string(message["Sec-Fetch-Site"]);
+  request_.body = std::move(message.body());
+  keeps_alive_ = message.keep_alive() && ++requests_ < limits::kWebRequestsOfConnectionMax;
+  stream_.expires_never();
+  asio::post(shared_.pool, [self = shared_from_this()]() mutable {
+    auto reply = std::make_shared<WebReply>(self->shared_.handler.Handle(self->request_));
+    Compress(self->request_, *reply);
+    auto* const session = self.get();
+    asio::post(session->stream_.get_executor(), [self = std::move(self), reply = std::move(reply)] {
+      self->WriteReply(std::move(*reply));
+    });
+  });
+}
+
+void WebSession::Refuse(int status, std::string why) {
+  keeps_alive_ = false;
+  WriteReply({.status = status, .body = std::move(why)});
+}
+
+void WebSession::WriteReply(WebReply reply) {
+  if (reply.stream != nullptr) {
+    stream_head_ = {};
+    SetHead(reply, keeps_alive_, stream_head_);
+    stream_head_.chunked(true);
+    pieces_ = std::move(reply.stream);
+    piece_ = std::move(reply.body);
+    return WriteStreamHead();
+  }
+  reply_ = {};
+  SetHead(reply, keeps_alive_, reply_);
+  reply_.content_length(reply.body.size());
+  if (request_.method != "HEAD") reply_.body() = std::move(reply.body);
+  WriteWhole();
+}
+
+void WebSession::WriteWhole() {
+  stream_.expires_after(milliseconds(limits::kWebUnreadMsMax));
+  serializer_.emplace(reply_);
+  auto done = [self = shared_from_this()](error_code error, size_t) { self->FinishReply(error); };
+  // An answer to HEAD has the length of the body, but not the body.
+  if (request_.method == "HEAD") {
+    http::async_write_header(stream_, *serializer_, std::move(done));
+  } else {
+    http::async_write(stream_, *serializer_, std::move(done));
+  }
+}
+
+void WebSession::WriteStreamHead() {
+  stream_.expires_after(milliseconds(limits::kWebUnreadMsMax));
+  stream_serializer_.emplace(stream_head_);
+  http::async_write_header(stream_, *stream_serializer_,
+                           [self = shared_from_this()](error_code error, size_t) {
+                             if (error) return self->Close();
+                             self->WritePiece(WebStream::Next::kMore, std::move(self->piece_));
+                           });
+}
+
+void WebSession::ReadPiece() {
+  asio::post(shared_.pool, [self = shared_from_this()]() mutable {
+    std::string piece;
+    const WebStream::Next next = self->pieces_->Read(piece);
+    auto* const session = self.get();
+    asio::post(session->stream_.get_executor(),
+               [self = std::move(self), next, piece = std::move(piece)]() mutable {
+                 self->WritePiece(next, std::move(piece));
+               });
+  });
+}
+
+void WebSession::WritePiece(WebStream::Next next, std::string piece) {
+  // Without the last chunk the client knows that something is missing.
+  if (next == WebStream::Next::kFailed) return Close();
+  stream_.expires_after(milliseconds(limits::kWebUnreadMsMax));
+  if (next == WebStream::Next::kEnd) {
+    asio::async_write(stream_, http::make_chunk_last(),
+                      [self = shared_from_this()](error_code error, size_t) {
+                        self->pieces_.reset();
+                        self->FinishReply(error);
+                      });
+    return;
+  }
+  // An empty chunk would end the answer.
+  if (piece.empty()) return ReadPiece();
+  piece_ = std::move(piece);
+  asio::async_write(stream_, http::make_chunk(asio::buffer(piece_)),
+                    [self = shared_from_this()](error_code error, size_t) {
+                      if (error) return self->Close();
+                      self->stream_.expires_never();
+                      self->ReadPiece();
+                    });
+}
+
+void WebSession::FinishReply(error_code error) {
+  if (error || !keeps_alive_) return Close();
+  ReadHead();
+}
+
+void WebSession::Close() {
+  pieces_.reset();
+  error_code ignored;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  stream_.close();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+import {ApiError, isAbort} from './api_error';
+import {Capture, EventsReply, SearchReply, Session, SummaryReply} from './api_types';
+
+const kRoot = '/api/v1';
+
+export type Query = Record<string, string | number>;
+
+// Calls the aggregator. Every failure is an ApiError, except that an aborted call throws what fetch throws.
+export class ApiClient {
+  async session(): Promise<Session> {
+    return await this.json('GET', '/session') as Session;
+  }
+
+  async signIn(token: string): Promise<void> {
+    await this.json('POST', '/session', {token});
+  }
+
+  // Replies of the operator service, with members in lowerCamelCase.
+  async operator(path: string): Promise<Record<string, unknown>> {
+    return camelCase(await this.json('GET', path)) as Record<string, unknown>;
+  }
+
+  async captures(): Promise<Capture[]> {
+    return ((await this.operator('/captures')).captures ?? []) as Capture[];
+  }
+
+  async capture(id: string): Promise<Capture> {
+    return await this.operator(`/captures/${encodeURIComponent(id)}`) as Capture;
+  }
+
+  async startCapture(spec: Record<string, unknown>, dryRun: boolean): Promise<Capture> {
+    return camelCase(await this.json('POST', '/captures', dryRun ? {spec, dry_run: true} : {spec})) as Capture;
+  }
+
+  async stopCapture(id: string): Promise<void> {
+    await this.json('POST', `/captures/${encodeURIComponent(id)}/stop`, {});
+  }
+
+  async updateCapture(id: string, change: {name?: string, starred?: boolean, tags?: string[]}): Promise<void> {
+    await this.json('PATCH', `/captures/${encodeURIComponent(id)}`, change);
+  }
+
+  async deleteCapture(id: string, confirm: string): Promise<void> {
+    await this.json('DELETE', `/captures/${encodeURIComponent(id)}`, {confirm});
+  }
+
+  async layout(id: string): Promise<Record<string, unknown>> {
+    return await this.json('GET', this.path(id, 'layout', {})) as Record<string, unknown>;
+  }
+
+  async events(id: string, query: Query, signal?: AbortSignal): Promise<EventsReply> {
+    return await this.json('GET', this.path(id, 'events', query), undefined, signal) as EventsReply;
+  }
+
+  async search(id: string, query: Query, signal?: AbortSignal): Promise<SearchReply> {
+    return await this.json('GET', this.path(id, 'search', query), undefined, signal) as SearchReply;
+  }
+
+  async summary(id: string, query: Query, signal?: AbortSignal): Promise<SummaryReply> {
+    return await this.json('GET', this.path(id, 'summary', query), undefined, signal) as SummaryReply;
+  }
+
+  async spans(id: string, query: Query, signal: AbortSignal): Promise<ArrayBuffer> {
+    return await (await this.call('GET', this.path(id, 'spans', query), undefined, signal)).arrayBuffer();
+  }
+
+  async heat(id: string, query: Query, signal: AbortSignal): Promise<ArrayBuffer> {
+    return await (await this.call('GET', this.path(id, 'heat', query), undefined, signal)).arrayBuffer();
+  }
+
+  async exportFile(id: string, query: Query, signal?: AbortSignal): Promise<Response> {
+    return this.call('GET', this.path(id, 'export', query), undefined, signal);
+  }
+
+  // Changes of a capture, as server-sent events.
+  watch(id: string): EventSource {
+    return new EventSource(kRoot + this.path(id, 'watch', {}));
+  }
+
+  exportAddress(id: string, query: Query): string {
+    return kRoot + this.path(id, 'export', query);
+  }
+
+  private path(id: string, what: string, query: Query): string {
+    const text = new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)])).toString();
+    return `/captures/${encodeURIComponent(id)}/${what}${text ? '?' + text : ''}`;
+  }
+
+  private async json(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<unknown> {
+    return (await this.call(method, path, body, signal)).json();
+  }
+
+  private async call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+    let answer: Response;
+    try {
+      answer = await fetch(kRoot + path, {
+        method, signal, credentials: 'same-origin', body: body === undefined ? undefined : JSON.stringify(body),
+        headers: body === undefined ? {} : {'Content-Type': 'application/json'},
+      });
+    } catch (error) {
+      if (isAbort(error)) throw error;
+      throw ApiError.unreachable();
+    }
+    if (!answer.ok) throw await ApiError.of(answer);
+    return answer;
+  }
+}
+
+// proto3 JSON is written in lowerCamelCase or with the names of the .proto files; both are accepted.
+export function camelCase(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(camelCase);
+  if (value === null || typeof value !== 'object') return value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) =>
+    [key.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()), camelCase(member)]));
+}

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Bundles the page into a folder, with nothing but Debian's esbuild: web/build.sh OUT
+set -euo pipefail
+
+out=$(mkdir -p "${1:?usage: web/build.sh OUT}" && cd "$1" && pwd)
+cd "$(dirname "$0")"
+esbuild main.ts --bundle --minify --target=es2021 --format=iife --charset=utf8 --log-level=warning --outfile="$out/page.js"
+esbuild style.css --minify --log-level=warning --outfile="$out/style.css"
+cp index.html "$out/"
+for file in page.js style.css index.html; do gzip -9 -n -k -f "$out/$file"; done
+wc -c "$out"/*

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+import {Capture} from '../api/api_types';
+import {parseCount, parseInteger} from '../model/time_base';
+
+// The facts about a capture that the page shows, worked out from the operator service's message.
+export class CaptureFacts {
+  readonly id: string;
+  readonly name: string;
+  readonly job: string;
+  readonly state: string;   // RECORDING, COMPLETE, …
+  readonly startedNs: bigint;
+  readonly durationNs: number;
+  readonly ranks: number;
+  readonly events: number;
+  readonly lost: number;
+  readonly lostUnknown: boolean;
+  readonly bytes: number;
+  readonly starred: boolean;
+  readonly tags: string[];
+
+  constructor(readonly capture: Capture) {
+    this.id = capture.captureId ?? '';
+    this.name = capture.name ?? capture.spec?.name ?? '';
+    this.job = capture.spec?.job ?? '';
+    this.state = (capture.state ?? '').replace(/^CAPTURE_STATE_/, '') || 'UNKNOWN';
+    this.startedNs = parseInteger(capture.startedRealtimeNs);
+    const stopped = parseInteger(capture.stoppedRealtimeNs);
+    const end = stopped > 0n ? stopped : parseInteger(capture.serverRealtimeNs) || BigInt(Date.now()) * 1000000n;
+    this.durationNs = this.startedNs > 0n ? Math.max(0, Number(end - this.startedNs)) : 0;
+    this.ranks = ranksOf(capture);
+    this.events = parseCount(capture.events);
+    this.lost = parseCount(capture.eventsLost);
+    this.lostUnknown = capture.eventsLostUnknown === true;
+    this.bytes = parseCount(capture.bytes);
+    this.starred = capture.starred === true;
+    this.tags = capture.tags ?? [];
+  }
+
+  get title(): string {
+    return this.name || this.id;
+  }
+
+  get isLive(): boolean {
+    return ['RECORDING', 'STOPPING', 'ARMING', 'RUNNING'].includes(this.state);
+  }
+
+  get stateText(): string {
+    return this.state.toLowerCase().replace(/_/g, ' ');
+  }
+
+  matches(words: string[]): boolean {
+    const text = [this.id, this.name, this.job, this.stateText, this.starred ? 'starred' : '', ...this.tags].join(' ').toLowerCase();
+    return words.every(word => text.includes(word));
+  }
+}
+
+function ranksOf(capture: Capture): number {
+  if (capture.ranks !== undefined) return Number(capture.ranks);
+  const gids = new Set<string>();
+  for (const worker of capture.workers ?? []) for (const gid of worker.workerGids ?? []) gids.add(gid);
+  for (const stream of capture.streams ?? []) if (stream.workerGid !== undefined && stream.workerGid !== '-1') gids.add(stream.workerGid);
+  for (const worker of capture.certificate?.workers ?? []) for (const gid of worker.workerGids ?? []) gids.add(gid);
+  return gids.size || (capture.workers?.length ?? 0);
+}

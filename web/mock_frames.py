@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The binary answers of mock_server.py: spans merged to pixels, and heat maps."""
+
+import array
+import json
+import struct
+
+from mock_capture import CATEGORIES, LATE_GID, MS, SLOT, STEP, category_of
+
+INSTANT, MERGED, CLIPPED_LEFT, CLIPPED_RIGHT = 4, 8, 16, 32
+
+
+def frame(header, columns):
+    text = json.dumps(header).encode()
+    return b"NTV1" + struct.pack("<I", len(text)) + text + bytes(-len(text) % 4) + columns
+
+
+def padded(column):
+    raw = column if isinstance(column, bytes) else column.tobytes()
+    return raw + bytes(-len(raw) % 8)
+
+
+def merge(events, low, high, px):
+    """Items of a row: [start, end, count, name, depth, flags]; those narrower than a pixel share one per pixel and level."""
+    per = (high - low) / px
+    items, open_bins, merged, overlapping = [], {}, False, 0
+    for start, duration, name, depth, _, _ in events:
+        end = start + duration
+        if start >= high or end <= low:
+            continue
+        overlapping += 1
+        flags = (CLIPPED_LEFT if start < low else 0) | (CLIPPED_RIGHT if end > high else 0)
+        start, end = max(start, low), min(end, high)
+        if end - start >= per:
+            items.append([start, end, 1, name, depth, flags])
+            continue
+        pixel = int((start - low) / per)
+        held = open_bins.get(depth)
+        if held and held[0] == pixel:
+            item = held[1]
+            if duration > held[2]:
+                item[3], held[2] = name, duration
+            item[1], item[2], item[5] = max(item[1], end), item[2] + 1, flags | MERGED
+            merged = True
+            continue
+        item = [start, end, 1, name, depth, flags]
+        items.append(item)
+        open_bins[depth] = [pixel, item, duration]
+    items.sort(key=lambda item: (item[0], item[4]))
+    return items, merged, overlapping
+
+
+def span_columns(items, low, unit, names):
+    starts = array.array("I", [(item[0] - low) // unit for item in items])
+    durations = array.array("I", [(item[1] - item[0]) // unit for item in items])
+    counts = array.array("I", [item[2] for item in items])
+    named = array.array("H", [names.setdefault(item[3], len(names)) for item in items])
+    depths, flags = bytes(item[4] for item in items), bytes(item[5] for item in items)
+    return b"".join(padded(column) for column in (starts, durations, counts, named, depths, flags))
+
+
+def counter_columns(samples, low, high, px, unit):
+    per, kept = (high - low) / px, {}
+    for at, value in samples:
+        if low <= at < high:
+            pixel = int((at - low) / per)
+            if pixel not in kept or kept[pixel][1] < value:
+                kept[pixel] = (kept.get(pixel, (at, 0))[0], value)
+    pairs = [kept[pixel] for pixel in sorted(kept)]
+    return len(pairs), padded(array.array("I", [(at - low) // unit for at, _ in pairs])) + padded(array.array("f", [v for _, v in pairs]))
+
+
+def spans(capture, streams, low, high, px):
+    unit = 1
+    while (high - low) // unit > 0xffffffff:
+        unit *= 2
+    names, rows, columns = {}, [], b""
+    for stream in streams:
+        for row in capture.rows(stream):
+            entry = {"stream": stream["number"], "row": row["row"], "name": row["name"], "source": row["source"], "order": row["order"],
+                     "depth": row.get("depth", 1), "offset": len(columns)}
+            if row["source"] == "counter":
+                count, part = counter_columns(row["samples"], low, high, px, unit)
+                entry.update(mode="exact", events=str(count), items=count, unit=row["unit"], max=row["max"])
+            else:
+                items, merged, overlapping = merge(row["events"], low, high, px)
+                part = span_columns(items, low, unit, names)
+                entry.update(mode="bins" if merged else "exact", events=str(overlapping), items=len(items))
+            rows.append(entry)
+            columns += part
+    header = {"from": str(low), "to": str(high), "version": capture.version, "unit_ns": unit, "names": list(names), "categories": CATEGORIES,
+              "name_category": [category_of(name) for name in names], "rows": rows, "cut": None, "scanned_chunks": len(rows),
+              "unreadable_chunks": 0}
+    return frame(header, columns)
+
+
+def heat_value(capture, metric, stream, step):
+    """The same formulas as the events are made by, without making them."""
+    gid = stream["gid"]
+    jitter = ((gid * 2654435761 + step * 40503) % 1000) / 1000
+    late = capture.late(gid, step)
+    if metric == "busy":
+        return min(1.0, (14 * MS + jitter * 0.9 * MS + late) / SLOT)
+    if metric == "wait":
+        return 1.0 * (4.5 * MS - jitter * 0.9 * MS - late)
+    if metric == "late":
+        return jitter * 1600 if gid != LATE_GID else late + jitter * 1600
+    return STEP - 6 * MS + jitter * 1900 + (late * 12 if gid == LATE_GID else 0)
+
+
+def heat(capture, metric, low, high, columns, by):
+    streams = [stream for stream in capture.streams if stream["gid"] is not None]
+    steps = list(range(min(columns, capture.steps()))) if by == "step" else None
+    columns = len(steps) if steps is not None else columns
+    values = array.array("f")
+    for stream in streams:
+        known = {}
+        for column in range(columns):
+            at = low + (high - low) * column // columns
+            step = steps[column] if steps is not None else (at - capture.begin) // STEP
+            if step not in known:
+                moment = capture.begin + step * STEP + STEP // 2
+                missing = any(gap["begin_ns"] <= moment < gap["end_ns"] for gap in stream["gaps"])
+                known[step] = float("nan") if missing else heat_value(capture, metric, stream, step)
+            values.append(known[step])
+    header = {"metric": metric, "unit": "share" if metric == "busy" else "ns", "columns": columns, "from": str(low), "to": str(high), "steps": steps,
+              "rows": [{"stream": s["number"], "gid": s["gid"], "bound_ns": s["bound_ns"]} for s in streams]}
+    return frame(header, values.tobytes())

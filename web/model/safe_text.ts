@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names come from traced programs and are hostile. The page sets them by textContent or fillText, which cannot run
+// markup; what is left are characters that hide or reorder text, and sheer length.
+
+// C0 and C1 controls, and the characters that change the direction of the text around them.
+const kControls = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g;
+const kLengthMax = 4096;
+
+// Returns the text with each control character made visible as "\u202e" and cut after lengthMax characters.
+export function safeText(text: unknown, lengthMax = kLengthMax): string {
+  let shown = typeof text === 'string' ? text : text === null || text === undefined ? '' : String(text);
+  const isLong = shown.length > lengthMax;
+  if (isLong) shown = shown.slice(0, lengthMax);
+  shown = shown.replace(kControls, c => c === '\n' || c === '\t' ? ' ' : '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
+  return isLong ? shown + '…' : shown;
+}
+
+// One field of a CSV file (RFC 4180). A leading =, +, - or @ would be a formula in a spreadsheet; numbers stay numbers.
+export function csvField(value: string | number): string {
+  if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
+  let text = value;
+  if (/^[=+\-@\t\r]/.test(text) && !/^-?\d+(\.\d+)?$/.test(text)) text = "'" + text;
+  return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+}
+
+export function csvText(rows: (string | number)[][]): string {
+  return rows.map(row => row.map(csvField).join(',')).join('\r\n') + '\r\n';
+}
+
+// A name for a downloaded file, without anything that a file system or shell could take for more than a name.
+export function fileName(text: string, suffix: string): string {
+  const base = text.replace(/[^A-Za-z0-9._-]+/g, '_').replace(/^[._-]+/, '').slice(0, 80);
+  return (base || 'capture') + suffix;
+}

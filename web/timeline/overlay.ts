@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+import {formatDuration} from '../model/text_format';
+import {Painter, kUnit} from './painter';
+import {ThemeColours} from './theme_colours';
+import {TimelineState} from './timeline_state';
+import {VisibleTracks} from './visible_tracks';
+
+// A stretch that is being drawn with the pointer. Units are of the screen; first > last: all of them.
+export interface Drag {
+  kind: 'box' | 'range' | 'zoom';
+  from: number;
+  to: number;
+  firstUnit: number;
+  lastUnit: number;
+}
+
+const kFont = '11px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
+
+// What lies over the spans and changes without them: the pointer's line, what is chosen, hits, markers, links. A canvas
+// of its own, so that moving the pointer does not draw the spans again.
+export class Overlay {
+  hoverX = -1;
+  hovered = -1;  // in the painter's list
+  drag: Drag | null = null;
+  private readonly ctx: CanvasRenderingContext2D;
+  private colours = new ThemeColours();
+  private width = 0;
+  private height = 0;
+
+  constructor(readonly canvas: HTMLCanvasElement, private readonly state: TimelineState, private readonly painter: Painter,
+              private readonly visible: VisibleTracks) {
+    this.ctx = canvas.getContext('2d')!;
+  }
+
+  themeChanged(): void {
+    this.colours = new ThemeColours();
+  }
+
+  resize(cssWidth: number, cssHeight: number): void {
+    const scale = window.devicePixelRatio || 1;
+    this.width = cssWidth;
+    this.height = cssHeight;
+    this.canvas.width = Math.max(1, Math.round(cssWidth * scale));
+    this.canvas.height = Math.max(1, Math.round(cssHeight * scale));
+    this.canvas.style.width = `${cssWidth}px`;
+    this.canvas.style.height = `${cssHeight}px`;
+    this.ctx.setTransform(scale, 0, 0, scale, 0, 0);
+  }
+
+  paint(): void {
+    const {ctx, colours} = this;
+    ctx.clearRect(0, 0, this.width, this.height);
+    ctx.font = kFont;
+    this.paintHits();
+    this.paintBox();
+    this.paintMarkers();
+    this.paintLinks();
+    this.paintChosen();
+    if (this.hovered >= 0) this.outline(this.hovered, colours.text, 1);
+    if (this.drag) this.paintDrag(this.drag);
+    if (this.hoverX >= 0 && !this.drag) {
+      ctx.fillStyle = colours.faint;
+      ctx.globalAlpha = 0.6;
+      ctx.fillRect(Math.round(this.hoverX), 0, 1, this.height);
+      ctx.globalAlpha = 1;
+    }
+  }
+
+  private x(time: number): number {
+    return this.state.viewport.xOf(time, this.width);
+  }
+
+  // The unit of the screen where this row is shown, or -1 if it is not.
+  unitOf(stream: number, row: number, depth = 0): number {
+    const {visible} = this;
+    for (let i = 0; i < visible.count; ++i) {
+      const track = visible.tracks[i];
+      if (track.stream !== stream) continue;
+      if (track.kind === 'rank' && !track.expanded) return visible.unit[i];
+      if (track.kind === 'row' && track.row?.row === row) return visible.unit[i] + Math.min(depth, track.units - 1);
+    }
+    return -1;
+  }
+
+  private outline(index: number, colour: string, width: number): void {
+    const {list, scale} = this.painter, {ctx} = this;
+    if (index >= list.count) return;
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = width;
+    ctx.strokeRect(list.begin[index] / scale + 0.5, list.strip[index] * kUnit + 0.5,
+                   Math.max(1, (list.end[index] - list.begin[index]) / scale - 1), kUnit - 2);
+  }
+
+  // The chosen span, with the clock's bound as a whisker at both of its ends.
+  private paintChosen(): void {
+    const {span, layout} = this.state, {ctx, colours} = this;
+    if (!span) return;
+    const unit = this.unitOf(span.stream, span.row, span.depth);
+    if (unit < 0 || unit * kUnit > this.height) return;
+    const left = this.x(span.from), right = Math.max(left + 2, this.x(span.to)), y = unit * kUnit;
+    ctx.strokeStyle = colours.accent;
+    ctx.lineWidth = 2;
+    ctx.strokeRect(Math.max(-4, left), y, Math.min(this.width + 8, right) - Math.max(-4, left), kUnit - 1);
+    const stream = layout.stream(span.stream);
+    if (!stream?.boundKnown) return;
+    const bound = stream.boundNs / this.state.viewport.span * this.width;
+    if (bound < 1.5) return;
+    ctx.lineWidth = 1.5;
+    ctx.beginPath();
+    for (const x of [left, right]) {
+      const middle = y + kUnit / 2;
+      ctx.moveTo(x - bound, middle);
+      ctx.lineTo(x + bound, middle);
+      for (const end of [x - bound, x + bound]) {
+        ctx.moveTo(end, middle - 4);
+        ctx.lineTo(end, middle + 4);
+      }
+    }
+    ctx.stroke();
+  }
+
+  private paintLinks(): void {
+    const {span, event, base} = this.state, {ctx, colours} = this;
+    if (!span || !event?.links?.length) return;
+    const fromUnit = this.unitOf(span.stream, span.row, span.depth);
+    if (fromUnit < 0) return;
+    ctx.strokeStyle = colours.accent;
+    ctx.fillStyle = colours.accent;
+    ctx.lineWidth = 1.2;
+    for (const link of event.links) {
+      const unit = this.unitOf(link.stream, link.row);
+      if (unit < 0) continue;
+      const time = base.relative(link.start_ns), isBefore = time < span.from;
+      const x0 = this.x(isBefore ? span.from : span.to), x1 = this.x(time), y0 = (fromUnit + 0.5) * kUnit, y1 = (unit + 0.5) * kUnit;
+      if ((x0 < -200 && x1 < -200) || (x0 > this.width + 200 && x1 > this.width + 200)) continue;
+      const bend = Math.min(60, Math.max(12, Math.abs(x1 - x0) / 2)) * (isBefore ? -1 : 1);
+      ctx.beginPath();
+      ctx.moveTo(x0, y0);
+      ctx.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
+      ctx.stroke();
+      ctx.beginPath();
+      ctx.arc(x1, y1, 2.5, 0, 7);
+      ctx.fill();
+    }
+  }
+
+  private paintHits(): void {
+    const {hits, base, hit} = this.state, {ctx, colours} = this;
+    ctx.strokeStyle = colours.hit;
+    hits.forEach((entry, i) => {
+      const unit = this.unitOf(entry.stream, entry.row);
+      if (unit < 0) return;
+      const from = base.relative(entry.start_ns), left = this.x(from), right = Math.max(left + 3, this.x(from + Number(entry.duration_ns)));
+      if (right < 0 || left > this.width) return;
+      ctx.lineWidth = i === hit ? 2.5 : 1.2;
+      ctx.strokeRect(Math.max(-3, left) + 0.5, unit * kUnit + 0.5, Math.min(this.width + 6, right) - Math.max(-3, left), kUnit - 2);
+    });
+  }
+
+  private paintBox(): void {
+    const {box} = this.state, {ctx, colours, visible} = this;
+    if (!box) return;
+    const left = Math.max(0, this.x(box.from)), right = Math.min(this.width, this.x(box.to));
+    if (right <= left) return;
+    const streams = new Set(box.streams);
+    ctx.fillStyle = colours.accent;
+    for (let i = 0; i < visible.count; ++i) {
+      if (!streams.has(visible.tracks[i].stream)) continue;
+      ctx.globalAlpha = 0.13;
+      ctx.fillRect(left, visible.unit[i] * kUnit, right - left, visible.tracks[i].units * kUnit);
+    }
+    ctx.globalAlpha = 0.9;
+    ctx.fillRect(left, 0, 1, this.height);
+    ctx.fillRect(right - 1, 0, 1, this.height);
+    ctx.globalAlpha = 1;
+  }
+
+  private paintMarkers(): void {
+    const {ctx, colours} = this;
+    ctx.fillStyle = colours.accent;
+    for (const marker of this.state.markers) {
+      const x = Math.round(this.x(marker.time));
+      if (x < 0 || x > this.width) continue;
+      for (let y = 0; y < this.height; y += 6) ctx.fillRect(x, y, 1, 3);
+    }
+  }
+
+  private paintDrag(drag: Drag): void {
+    const {ctx, colours} = this, left = this.x(Math.min(drag.from, drag.to)), right = this.x(Math.max(drag.from, drag.to));
+    const top = drag.kind === 'box' ? drag.firstUnit * kUnit : 0;
+    const height = drag.kind === 'box' ? (drag.lastUnit - drag.firstUnit + 1) * kUnit : this.height;
+    ctx.fillStyle = colours.accent;
+    ctx.globalAlpha = 0.15;
+    ctx.fillRect(left, top, right - left, height);
+    ctx.globalAlpha = 1;
+    ctx.strokeStyle = colours.accent;
+    ctx.lineWidth = 1;
+    ctx.strokeRect(left + 0.5, top + 0.5, Math.max(1, right - left - 1), height - 1);
+    const text = formatDuration(Math.abs(drag.to - drag.from)), width = ctx.measureText(text).width + 10;
+    const x = Math.max(2, Math.min(this.width - width - 2, (left + right) / 2 - width / 2)), y = Math.max(2, top + 3);
+    ctx.fillStyle = colours.accent;
+    ctx.fillRect(x, y, width, 17);
+    ctx.fillStyle = colours.background;
+    ctx.textBaseline = 'middle';
+    ctx.fillText(text, x + 5, y + 9);
+  }
+}

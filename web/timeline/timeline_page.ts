@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+import {ApiClient} from '../api/api_client';
+import {EventEntry} from '../api/api_types';
+import {fileName} from '../model/safe_text';
+import {formatBytes} from '../model/text_format';
+import {SpanTile} from '../model/span_tile';
+import {formatViewState, parseViewState} from '../model/view_state';
+import {element, download, notice} from '../widgets/dom';
+import {MenuItem} from '../widgets/menu';
+import {Modal, askText} from '../widgets/modal';
+import {Theme} from '../widgets/theme';
+import {Toasts} from '../widgets/toasts';
+import {Navigation, Page} from '../widgets/navigation';
+import {DetailsPanel} from './details_panel';
+import {Dock} from './dock';
+import {FilterBox} from './filter_box';
+import {HeatPanel} from './heat_panel';
+import {KeyActions, KeyBindings, kKeyHelp} from './key_bindings';
+import {LiveWatch, WatchUpdate} from './live_watch';
+import {MarkersPanel} from './markers_panel';
+import {PerfettoHandOver} from './perfetto';
+import {PointerTools} from './pointer_tools';
+import {SearchPanel} from './search_panel';
+import {SelectionPanel} from './selection_panel';
+import {Stage} from './stage';
+import {TablePanel} from './table_panel';
+import {Box, ChosenSpan, TimelineHost} from './timeline_host';
+import {TimelineState} from './timeline_state';
+import {TopBar, TopBarActions} from './top_bar';
+
+const kUrlPauseMs = 250;
+const kLayoutPauseMs = 1000;
+
+// The timeline of one capture: owns its parts, and carries out what they ask for.
+export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActions {
+  readonly element = element('div', {class: 'timeline-page'});
+  private readonly stage: Stage;
+  private readonly pointer: PointerTools;
+  private readonly keys: KeyBindings;
+  private readonly dock: Dock;
+  private readonly search: SearchPanel;
+  private readonly markers: MarkersPanel;
+  private readonly table: TablePanel;
+  private readonly topBar: TopBar;
+  private readonly filter: FilterBox;
+  private readonly perfetto: PerfettoHandOver;
+  private watch: LiveWatch | null = null;
+  private urlTimer = 0;
+  private layoutTimer = 0;
+  private closed = false;
+
+  constructor(readonly api: ApiClient, readonly toasts: Toasts, private readonly navigation: Navigation, theme: Theme, readonly state: TimelineState) {
+    const view = parseViewState(location.search);
+    state.restore(view, !location.search);
+    this.stage = new Stage(this, this);
+    this.pointer = new PointerTools(this, this.stage);
+    this.keys = new KeyBindings(this, this.stage, this.pointer, this);
+    this.search = new SearchPanel(this);
+    this.markers = new MarkersPanel(this);
+    this.table = new TablePanel(this, this.stage, this.pointer);
+    this.perfetto = new PerfettoHandOver(api);
+    this.topBar = new TopBar(this, this.search.box, theme, this);
+    this.filter = new FilterBox(this);
+    this.stage.corner.appendChild(this.filter.element);
+    const panel = state.panel;
+    this.dock = new Dock([new DetailsPanel(this), new SelectionPanel(this), this.search, new HeatPanel(this), this.markers, this.table], this);
+    this.element.append(this.topBar.element, this.warnings(), element('main', {class: 'timeline-main'}, this.stage.element, this.dock.element));
+    this.tracksChanged();
+    this.stage.topUnit = view.top;
+    if (state.query) this.search.search(state.query);
+    this.dock.show(panel);
+    if (state.layout.live) this.watch = new LiveWatch(api, state.captureId, this);
+  }
+
+  close(): void {
+    this.closed = true;
+    this.keys.close();
+    this.stage.close();
+    this.watch?.close();
+    clearTimeout(this.urlTimer);
+    clearTimeout(this.layoutTimer);
+  }
+
+  // --- TimelineHost
+
+  viewChanged(): void {
+    if (!this.stage) return;
+    this.stage.invalidate(true, true);
+    if (this.dock && (this.dock.shown === 'table' || this.dock.shown === 'markers')) this.dock.update();
+    this.rememberView();
+  }
+
+  tracksChanged(): void {
+    this.state.tree.build();
+    this.stage.tracksChanged();
+    this.filter.update();
+    this.viewChanged();
+  }
+
+  overlayChanged(): void {
+    this.stage.invalidate(false);
+  }
+
+  chooseSpan(span: ChosenSpan | null): void {
+    this.state.span = span;
+    this.state.event = null;
+    this.overlayChanged();
+    this.rememberView();
+    if (span && this.dock.shown !== 'search') this.dock.show('details');
+    else this.dock.update();
+  }
+
+  chooseBox(box: Box | null): void {
+    if (!box && !this.state.box) return;
+    this.state.box = box;
+    this.overlayChanged();
+    this.rememberView();
+    if (box) this.dock.show('selection'); else this.dock.update();
+  }
+
+  detailsArrived(event: EventEntry | null): void {
+    this.state.event = event;
+    this.overlayChanged();
+  }
+
+  reveal(stream: number, row: number, from: number, to: number): void {
+    const {tree, layout} = this.state;
+    tree.hidden.delete(stream);
+    tree.collapsedInstances.delete(layout.stream(stream)?.instance ?? -1);
+    this.state.viewport.reveal(from, to);
+    this.tracksChanged();
+    const track = tree.find(stream, row);
+    if (track && !track.pinned) this.stage.showUnits(track.top, track.units);
+    this.viewChanged();
+  }
+
+  openPanel(name: string): void {
+    if (this.dock.shown !== name) this.dock.show(name);
+  }
+
+  find(query: string): void {
+    this.search.search(query);
+  }
+
+  setTool(tool: number): void {
+    this.state.tool = tool;
+    this.topBar.update();
+    this.rememberView();
+  }
+
+  panelChanged(name: string): void {
+    this.state.panel = name;
+    this.rememberView();
+  }
+
+  // --- answers
+
+  tileArrived(tile: SpanTile): void {
+    this.stage.minimap.learn(tile);
+    if (this.state.tree.learnRows(tile)) {
+      this.state.tree.build();
+      this.stage.tracksChanged();
+    }
+    this.stage.invalidate(true);
+    if (this.dock.shown === 'table') this.dock.update();
+  }
+
+  loadingChanged(): void {
+    const {loader} = this.stage, {problem} = loader;
+    if (problem) this.stage.showLoading(`${problem.message} ${problem.hint}`, true);
+    else this.stage.showLoading(loader.isLoading ? 'Loading…' : '', false);
+  }
+
+  captureChanged(update: WatchUpdate): void {
+    if (update.version === this.state.layout.version && update.endNs === '0') return;
+    if (this.layoutTimer === 0) this.layoutTimer = window.setTimeout(() => void this.refreshLayout(), kLayoutPauseMs);
+  }
+
+  private async refreshLayout(): Promise<void> {
+    this.layoutTimer = 0;
+    const {state} = this, before = state.layout.end;
+    try {
+      state.updateLayout(await this.api.layout(state.captureId));
+    } catch (error) {
+      return this.toasts.fail('The capture cannot be followed', error);
+    }
+    if (this.closed) return;
+    if (state.follow && state.layout.end > before) {
+      const {span} = state.viewport;
+      state.viewport.show(state.layout.end - span * 0.95, state.layout.end + span * 0.05);
+    }
+    if (state.layout.end > before) this.stage.minimap.forget();
+    if (!state.layout.live) {
+      this.watch?.close();
+      this.watch = null;
+      state.follow = false;
+    }
+    this.topBar.update();
+    this.tracksChanged();
+  }
+
+  // --- KeyActions and TopBarActions
+
+  showHelp(): void {
+    const modal = new Modal('Keys');
+    const list = element('dl', {class: 'keys'});
+    for (const [key, what] of kKeyHelp) list.append(element('dt', {}, key), element('dd', {}, what));
+    modal.body.appendChild(list);
+    modal.open();
+  }
+
+  fit(): void {
+    this.state.viewport.showAll();
+    this.viewChanged();
+  }
+
+  fitSelection(): void {
+    const {box, span, viewport} = this.state, chosen = box ?? span;
+    if (!chosen) return this.toasts.say('Nothing is selected: click a span or drag a box.');
+    const margin = Math.max(20, (chosen.to - chosen.from) * 0.05);
+    viewport.show(chosen.from - margin, chosen.to + margin);
+    this.viewChanged();
+  }
+
+  markSelection(): void {
+    const chosen = this.state.box ?? this.state.span;
+    if (chosen && chosen.to > chosen.from) {
+      this.markers.add(chosen.from);
+      this.markers.add(chosen.to);
+    } else {
+      this.markers.add(this.pointer.time);
+    }
+    this.dock.show('markers');
+  }
+
+  focusSearch(): void {
+    this.search.input.focus();
+    this.search.input.select();
+  }
+
+  nextHit(step: number): void {
+    this.search.step(step);
+  }
+
+  // The previous or next span in the row of the chosen one, of those that are drawn.
+  moveChosen(step: number): void {
+    const {span} = this.state, {list} = this.stage.painter;
+    let best: ChosenSpan | null = null;
+    for (let i = 0; i < list.count; ++i) {
+      const other = this.pointer.spanOf(i);
+      if (span && (other.stream !== span.stream || other.row !== span.row || (other.from - span.from) * step <= 0)) continue;
+      if (!best || (other.from - best.from) * step < 0) best = other;
+    }
+    if (!best) return;
+    this.chooseSpan(best);
+    this.reveal(best.stream, best.row, best.from, Math.min(best.to, best.from + this.state.viewport.span / 2));
+  }
+
+  escape(): void {
+    if (this.dock.shown) return this.dock.show('');
+    this.chooseSpan(null);
+    this.chooseBox(null);
+  }
+
+  showManager(): void {
+    this.navigation.go('/');
+  }
+
+  showCertificate(): void {
+    this.navigation.go(`/capture/${encodeURIComponent(this.state.captureId)}/certificate`);
+  }
+
+  setFollow(follow: boolean): void {
+    const {state} = this;
+    state.follow = follow;
+    if (follow) state.viewport.show(state.layout.end - state.viewport.span * 0.95, state.layout.end + state.viewport.span * 0.05);
+    this.topBar.update();
+    this.viewChanged();
+  }
+
+  exportItems(): MenuItem[] {
+    const {state, api} = this, window = this.windowQuery();
+    const file = (label: string, format: string, hint: string): MenuItem => ({label, hint, action: () => { location.assign(api.exportAddress(state.captureId, {...window, format})); }});
+    return [
+      {label: 'Open in Perfetto', hint: 'the visible window and ranks', action: () => void this.openInPerfetto()},
+      {label: 'Perfetto’s address…', hint: this.perfetto.address, action: () => this.askAddress()},
+      file('Perfetto trace', 'pftrace', '.pftrace'), file('Chrome trace', 'chrome-json', '.json'), file('Events as JSON', 'json', '.json'), file('Parquet tables', 'parquet', '.tar'),
+      {label: 'Table of the view', hint: '.csv', action: () => download(fileName(`${state.layout.name}_view`, '.csv'), new Blob([this.table.csv()], {type: 'text/csv'}))},
+      {label: 'Picture of the view', hint: '.png', action: () => this.savePicture()},
+      {label: 'Copy link to this view', action: () => void this.copyLink()},
+    ];
+  }
+
+  // --- export
+
+  private windowQuery(): {from: string, to: string, streams: string} {
+    const {state} = this, {viewport, base, layout} = state;
+    return {from: base.absolute(Math.max(layout.begin, viewport.from)), to: base.absolute(Math.min(layout.end, viewport.to)), streams: this.pointer.shownStreams().join(',')};
+  }
+
+  private async openInPerfetto(): Promise<void> {
+    try {
+      const {bytes} = await this.perfetto.open(this.state.captureId, this.windowQuery(), this.state.layout.name || this.state.captureId);
+      this.toasts.say(`Perfetto has the visible window: ${formatBytes(bytes)}.`);
+    } catch (error) {
+      this.toasts.fail('Perfetto was not opened', error);
+    }
+  }
+
+  private askAddress(): void {
+    askText('Perfetto’s address', 'Closed networks serve Perfetto’s page themselves. The trace goes from this browser to that page, and nowhere else.', 'Address',
+            this.perfetto.address, 'Save', null, text => {
+              try {
+                this.perfetto.address = text;
+              } catch (error) {
+                this.toasts.fail('The address is not saved', error);
+              }
+            });
+  }
+
+  private savePicture(): void {
+    const {painter, overlay, ruler, visible} = this.stage, {canvas, scale} = painter, tree = Math.round(220 * scale), head = ruler.canvas.height;
+    const picture = element('canvas');
+    picture.width = tree + canvas.width;
+    picture.height = head + canvas.height;
+    const ctx = picture.getContext('2d')!, style = getComputedStyle(document.documentElement);
+    ctx.fillStyle = style.getPropertyValue('--panel');
+    ctx.fillRect(0, 0, picture.width, picture.height);
+    ctx.drawImage(ruler.canvas, tree, 0);
+    ctx.drawImage(canvas, tree, head);
+    ctx.drawImage(overlay.canvas, tree, head);
+    ctx.fillStyle = style.getPropertyValue('--text');
+    ctx.font = `${Math.round(11 * scale)}px system-ui, sans-serif`;
+    ctx.textBaseline = 'middle';
+    for (let i = 0; i < visible.count; ++i) {
+      const track = visible.tracks[i], indent = (track.kind === 'instance' ? 6 : track.kind === 'rank' ? 18 : 30) * scale;
+      const text = track.kind === 'instance' ? this.state.layout.instances[track.instance]?.label : track.kind === 'rank' ? this.state.streamLabel(track.stream) : track.row?.name;
+      ctx.fillText(text ?? '', indent, head + (visible.unit[i] + 0.5) * painter.unitPx, tree - indent - 4);
+    }
+    picture.toBlob(blob => { if (blob) download(fileName(this.state.layout.name, '.png'), blob); });
+  }
+
+  private async copyLink(): Promise<void> {
+    this.writeUrl();
+    try {
+      await navigator.clipboard.writeText(location.href);
+      this.toasts.say('The link is copied. It opens this view.');
+    } catch {
+      this.toasts.say('The browser does not allow copying; the address bar has the link.');
+    }
+  }
+
+  // --- URL
+
+  private rememberView(): void {
+    if (this.urlTimer === 0 && this.stage) this.urlTimer = window.setTimeout(() => this.writeUrl(), kUrlPauseMs);
+  }
+
+  private writeUrl(): void {
+    clearTimeout(this.urlTimer);
+    this.urlTimer = 0;
+    if (this.closed) return;
+    const query = formatViewState(this.state.toView(this.stage.topUnit));
+    // Browsers cut or refuse very long addresses: with thousands of single ranks chosen, the window alone is kept.
+    history.replaceState(null, '', `${location.pathname}?${query.length < 30000 ? query : formatViewState({...parseViewState(query), open: [], hidden: []})}`);
+  }
+
+  private warnings(): HTMLElement {
+    const {warnings} = this.state.layout;
+    if (!warnings.length) return element('div', {hidden: true});
+    return element('details', {class: 'warnings'}, element('summary', {}, warnings.length === 1 ? warnings[0] : `${warnings.length} notes about this capture: ${warnings[0]}`),
+                   element('ul', {}, ...warnings.slice(1).map(text => element('li', {}, text))));
+  }
+}
+
+// What is shown until the capture's layout arrived.
+export function timelineLoading(id: string): HTMLElement {
+  return element('div', {class: 'timeline-page'}, notice('loading', `Opening capture ${id}`));
+}

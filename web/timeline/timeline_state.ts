@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+import {EventEntry, Hit} from '../api/api_types';
+import {CaptureLayout} from '../model/capture_layout';
+import {NameTable} from '../model/name_table';
+import {RowFilter} from '../model/row_filter';
+import {TileStore} from '../model/tile_store';
+import {TimeBase} from '../model/time_base';
+import {TrackTree} from '../model/track_tree';
+import {ViewState, emptyViewState} from '../model/view_state';
+import {Viewport} from '../model/viewport';
+import {Box, ChosenSpan, Marker} from './timeline_host';
+
+const kTileBytesMax = 96 << 20;
+// Captures of so few streams are shown with all rows at first.
+const kExpandedAtFirst = 6;
+
+// What is shown of one capture, and what a person chose. Panels read it; TimelinePage changes it and repaints.
+export class TimelineState {
+  readonly base: TimeBase;
+  readonly names = new NameTable();
+  readonly store = new TileStore(kTileBytesMax);
+  readonly tree: TrackTree;
+  readonly viewport: Viewport;
+  layout: CaptureLayout;
+  tool = 1;
+  panel = '';
+  query = '';
+  metric = 'busy';
+  by = 'time';
+  follow = false;
+  span: ChosenSpan | null = null;
+  event: EventEntry | null = null;  // the chosen span's, once it arrived
+  box: Box | null = null;
+  markers: Marker[] = [];
+  hits: Hit[] = [];
+  density: number[] = [];
+  hit = -1;
+
+  constructor(readonly captureId: string, json: Record<string, unknown>) {
+    this.base = new TimeBase(json.begin_ns);
+    this.layout = new CaptureLayout(json, this.base);
+    this.tree = new TrackTree(this.layout);
+    this.viewport = new Viewport(this.layout.begin, this.layout.end);
+    this.viewport.showAll();
+  }
+
+  // Takes a newer layout of the same capture; the origin of time stays.
+  updateLayout(json: Record<string, unknown>): void {
+    this.layout = new CaptureLayout(json, this.base);
+    this.tree.layout = this.layout;
+    this.viewport.begin = this.layout.begin;
+    this.viewport.end = this.layout.end;
+  }
+
+  restore(view: ViewState, isFresh: boolean): void {
+    const {tree, base} = this;
+    view.open.forEach(stream => tree.expanded.add(stream));
+    view.closedInstances.forEach(instance => tree.collapsedInstances.add(instance));
+    view.pinned.forEach(stream => tree.pinned.add(stream));
+    view.hidden.forEach(stream => tree.hidden.add(stream));
+    tree.filter = new RowFilter(view.filter);
+    if (isFresh && this.layout.streams.length <= kExpandedAtFirst) this.layout.streams.forEach(s => tree.expanded.add(s.number));
+    this.tool = view.tool;
+    this.panel = view.panel;
+    this.query = view.query;
+    this.metric = view.metric;
+    this.by = view.by;
+    this.follow = view.follow;
+    this.markers = view.markers.map(marker => ({name: marker.name, time: base.relative(marker.ns)}));
+    if (view.from && view.to) this.viewport.show(base.relative(view.from), base.relative(view.to));
+    if (view.box) this.box = {from: base.relative(view.box.from), to: base.relative(view.box.to), streams: view.box.streams};
+    if (view.span) {
+      const time = base.relative(view.span.ns);
+      this.span = {stream: view.span.stream, row: view.span.row, name: '', category: '', from: time, to: time, count: 1, flags: 0, depth: 0};
+    }
+  }
+
+  toView(top: number): ViewState {
+    const {tree, base, viewport, span, box} = this;
+    return {
+      ...emptyViewState(), from: base.absolute(viewport.from), to: base.absolute(viewport.to), open: [...tree.expanded],
+      closedInstances: [...tree.collapsedInstances], pinned: [...tree.pinned], hidden: [...tree.hidden],
+      filter: tree.filter.text, query: this.query, tool: this.tool, panel: this.panel, metric: this.metric, by: this.by,
+      follow: this.follow, top, markers: this.markers.map(marker => ({name: marker.name, ns: base.absolute(marker.time)})),
+      span: span && {stream: span.stream, row: span.row, ns: base.absolute(span.from)},
+      box: box && {from: base.absolute(box.from), to: base.absolute(box.to), streams: box.streams},
+    };
+  }
+
+  streamLabel(number: number): string {
+    return this.layout.stream(number)?.label ?? `stream ${number}`;
+  }
+
+  rowLabel(stream: number, row: number): string {
+    return this.tree.rowsOf.get(stream)?.find(known => known.row === row)?.name ?? `row ${row}`;
+  }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+import {csvText} from '../model/safe_text';
+import {append, element} from './dom';
+
+export interface Column<Row> {
+  title: string;
+  // What the table is sorted by, and what goes into a CSV file.
+  value: (row: Row) => string | number;
+  // What is shown, if it is not the value.
+  show?: (row: Row) => Node | string;
+  numeric?: boolean;
+  style?: string;
+  sortable?: boolean;
+}
+
+// A table that is sorted by a click on a column's head, with at most rowsMax rows in the document.
+export class DataTable<Row> {
+  readonly element: HTMLElement;
+  private readonly head = element('tr');
+  private readonly body = element('tbody');
+  private readonly rest = element('div', {class: 'table-rest', hidden: true});
+  private rows: Row[] = [];
+
+  constructor(private readonly columns: Column<Row>[], label: string, private sortBy = 0, private descending = false,
+              private readonly onRow: ((row: Row) => void) | null = null, private readonly rowsMax = 500) {
+    const table = element('table', {'aria-label': label}, element('thead', {}, this.head), this.body);
+    this.element = element('div', {class: 'table-box', tabindex: '0', role: 'region', 'aria-label': label}, table, this.rest);
+    this.buildHead();
+  }
+
+  show(rows: Row[]): void {
+    this.rows = rows;
+    this.build();
+  }
+
+  csv(): string {
+    return csvText([this.columns.map(column => column.title), ...this.sorted().map(row => this.columns.map(column => column.value(row)))]);
+  }
+
+  private buildHead(): void {
+    this.head.textContent = '';
+    this.columns.forEach((column, i) => {
+      const cell = element('th', {scope: 'col', class: column.numeric ? 'number' : column.style});
+      if (column.sortable === false) {
+        append(cell, column.title);
+      } else {
+        const order = this.sortBy === i ? (this.descending ? 'descending' : 'ascending') : 'none';
+        cell.setAttribute('aria-sort', order);
+        cell.appendChild(element('button', {type: 'button', class: 'sort', onclick: () => this.sort(i)}, column.title,
+                                 element('span', {class: 'sort-mark', 'aria-hidden': 'true'},
+                                         order === 'none' ? '' : this.descending ? '▾' : '▴')));
+      }
+      this.head.appendChild(cell);
+    });
+  }
+
+  private sort(column: number): void {
+    this.descending = this.sortBy === column ? !this.descending : this.columns[column].numeric === true;
+    this.sortBy = column;
+    this.buildHead();
+    (this.head.children[column].querySelector('button') as HTMLElement | null)?.focus();
+    this.build();
+  }
+
+  private sorted(): Row[] {
+    const {value} = this.columns[this.sortBy] ?? this.columns[0], sign = this.descending ? -1 : 1;
+    return [...this.rows].sort((a, b) => {
+      const left = value(a), right = value(b);
+      if (typeof left === 'number' && typeof right === 'number') return sign * (left - right);
+      return sign * String(left).localeCompare(String(right), 'en', {numeric: true});
+    });
+  }
+
+  private build(): void {
+    this.body.textContent = '';
+    for (const row of this.sorted().slice(0, this.rowsMax)) this.body.appendChild(this.buildRow(row));
+    this.rest.hidden = this.rows.length <= this.rowsMax;
+    this.rest.textContent = `${this.rows.length - this.rowsMax} more rows are not shown; sort or filter to see them.`;
+  }
+
+  private buildRow(row: Row): HTMLElement {
+    const made = element('tr');
+    const {onRow} = this;
+    if (onRow) {
+      made.className = 'clickable';
+      made.tabIndex = 0;
+      made.addEventListener('click', () => onRow(row));
+      made.addEventListener('keydown', event => { if (event.key === 'Enter' && event.target === made) onRow(row); });
+    }
+    for (const column of this.columns) {
+      const cell = element('td', {class: column.numeric ? 'number' : column.style});
+      append(cell, column.show ? column.show(row) : column.value(row));
+      made.appendChild(cell);
+    }
+    return made;
+  }
+}

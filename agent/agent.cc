@@ -25,7 +25,7 @@
 #include "lib/base/time_units.h"
 #include "lib/daemon/config_reload.h"
 #include "lib/health/metric_builders.h"
-#include "lib/trace/state_words.h"
+#include "lib/trace/state_names.h"
 #include "lib/trace/trigger_limits.h"
 #include "lib/wire/grpc_channel.h"
 
@@ -37,7 +37,7 @@ namespace {
 // How often metrics and conditions are brought up to date.
 constexpr uint64_t kPublishNs = 1'000'000'000;
 // Short against the time of an acknowledgement, so that polling does not prolong a clean stop.
-constexpr uint64_t kDrainLookNs = 20'000'000;
+constexpr uint64_t kDrainPollNs = 20'000'000;
 // Names of conditions as /readyz and the metric neurontrace_agent_ready_condition show them.
 constexpr char kAggregatorCondition[] = "aggregator";
 constexpr char kSocketCondition[] = "socket";
@@ -48,7 +48,7 @@ constexpr char kSequenceCondition[] = "sequence";
 // An aggregator that answers nothing for so long is called slow.
 constexpr uint64_t kAnswerWaitMaxNs = 10'000'000'000;
 // The pause between attempts to read the spool.
-constexpr uint64_t kSpoolAgainNs = 1'000'000'000;
+constexpr uint64_t kSpoolRetryNs = 1'000'000'000;
 // How long a stop waits for the last clock evidence. Without it the aggregator aligns the last
 // seconds of a capture by extrapolation, with wider bounds, so it is worth one second but no more.
 constexpr uint64_t kLastEvidenceNs = 1'000'000'000;
@@ -133,7 +133,7 @@ std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
 }
 
 // A few stat(2) calls each time; an operator who changes the file does not wait longer than this.
-constexpr uint64_t kLookAtConfigNs = 2'000'000'000;
+constexpr uint64_t kConfigPollNs = 2'000'000'000;
 
 // "0 1 (rank 33)": the logical cores of a worker, each with the rank by its best evidence, which is
 // the first one.
@@ -159,7 +159,7 @@ StatusTable WorkersTable(const ControlSession& control, const TapSource::Headroo
       if (it == headroom.rings.end()) continue;
       holds += (holds.empty() ? "" : " ") + FormatSeconds(it->second);
     }
-    table.rows.push_back({std::to_string(identity.pid), std::string(WordsOf(worker.state)),
+    table.rows.push_back({std::to_string(identity.pid), std::string(ToString(worker.state)),
                           CoresOf(worker), std::move(holds), worker.runtime_version,
                           worker.detail});
   }
@@ -172,7 +172,7 @@ StatusTable CapturesTable(const ControlSession& control) {
   for (const ControlSession::CaptureState& capture : control.CaptureStates()) {
     const char* const state =
         capture.finished ? "delivered" : (capture.stopping ? "stopping" : "running or armed");
-    table.rows.push_back({capture.id.ToString(), std::string(WordsOf(capture.mode)), state,
+    table.rows.push_back({capture.id.ToString(), std::string(ToString(capture.mode)), state,
                           std::to_string(capture.recording)});
   }
   return table;
@@ -184,10 +184,10 @@ constexpr std::chrono::milliseconds kPostPatience{5'000};
 
 // Maps outcomes to HTTP codes that clients already know how to handle: 429 and 503 carry
 // Retry-After in seconds, rounded up so that a retry is never early.
-PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
+PostAnswer ToPostAnswer(const AgentTriggers::PostOutcome& outcome) {
   using Posted = AgentTriggers::Posted;
   switch (outcome.posted) {
-    case Posted::kTold:
+    case Posted::kReported:
       // The rule's effect is the aggregator's decision, hence "accepted" and not "done".
       return {202, "reported to the aggregator; neurontrace triggers list shows the result\n"};
     case Posted::kNoRule:
@@ -197,7 +197,7 @@ PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
     case Posted::kCoolsDown:
       return {429, "rate limited: the trigger is in its cool-down period\n",
               outcome.retry_ns / 1'000'000'000 + 1};
-    case Posted::kUnheard:
+    case Posted::kUndelivered:
       return {503, "not connected to the aggregator\n", 10};
   }
   return {503, ""};
@@ -217,8 +217,8 @@ class AgentPods final : private PodWorkers {
             const Clock& clock, prometheus::Registry& registry, const std::string& instance_id)
       : taps_(taps),
         kubelet_(kubelet_socket),
-        looker_(kubelet_, ProcessReader(), counters_),
-        attribution_(looker_, io_, runner, clock, *this),
+        resolver_(kubelet_, ProcessReader(), counters_),
+        attribution_(resolver_, io_, runner, clock, *this),
         thread_([this] { io_.Run(); }) {
     AddMetrics(registry, instance_id);
     attribution_.Start();
@@ -281,7 +281,7 @@ class AgentPods final : private PodWorkers {
   TapSource& taps_;
   PodCounters counters_;
   KubeletClient kubelet_;
-  PodResolver looker_;
+  PodResolver resolver_;
   std::vector<std::pair<prometheus::Counter*, const std::atomic<uint64_t>*>> metrics_;
   EventLoop io_;
   PodAttribution attribution_;
@@ -394,7 +394,7 @@ void Agent::Run(int signal_fd) {
   loop_.PostTask([this] {
     OpenSpool();
     PublishMetrics();
-    LookAtConfig();
+    PollConfig();
   });
   loop_.Run();
   turns_.Rest();
@@ -408,12 +408,12 @@ void Agent::OpenSpool() {
   const absl::Status status = queue_.Recover();
   // Recover fails only with a spool, so spool_ is set here. An unreadable directory that may hold
   // chunks is waited for: starting without it would repeat sequence numbers.
-  if (!status.ok() && spool_->MayHoldChunks()) {
+  if (!status.ok() && spool_->CanHoldChunks()) {
     if (std::exchange(spool_problem_, status.ToString()) != spool_problem_) {
       spdlog::error("waiting for the spool: {}", spool_problem_);
     }
     health_.Set(kSpoolCondition, false, spool_problem_);
-    loop_.PostDelayedTask([this] { OpenSpool(); }, kSpoolAgainNs);
+    loop_.PostDelayedTask([this] { OpenSpool(); }, kSpoolRetryNs);
     return;
   }
   if (!status.ok()) {
@@ -433,7 +433,7 @@ void Agent::OpenSpool() {
 void Agent::ResumeOffline() {
   // The aggregator's own list is better than the spool's, and a stopping agent starts nothing.
   if (welcomed_ || ending_) return;
-  for (DeliveryQueue::Resumed& capture : queue_.TakeRunning()) {
+  for (DeliveryQueue::Resumed& capture : queue_.HandleRunning()) {
     control_.Resume(
         {capture.capture_id, std::move(capture.spec), false, std::move(capture.cursors)});
   }
@@ -460,15 +460,15 @@ absl::Status Agent::CheckAggregator(const std::string& aggregator_id) {
   return status;
 }
 
-bool Agent::WasResumedWrongly(const CaptureResume& resume) {
+bool Agent::WasWronglyResumed(const CaptureResume& resume) {
   return queue_.WasWrong(resume.capture_id, resume.cursors);
 }
 
 void Agent::OnCaptureRunning(const CaptureId& capture_id, const CaptureSpec& spec) {
-  queue_.NoteRunning(capture_id, spec);
+  queue_.RecordRunning(capture_id, spec);
 }
 
-void Agent::OnRecordingChanged() { host_.LookAgain(); }
+void Agent::OnRecordingChanged() { host_.PollAgain(); }
 
 // An export right after the end of the capture needs the clock evidence up to that end.
 void Agent::OnCaptureStopping() { clocks_.Flush(); }
@@ -481,7 +481,7 @@ void Agent::OnCaptureOver(const CaptureId& capture_id) {
 void Agent::AddSpoolCursors(CaptureResume& resume) {
   // First what the aggregator has stored is settled; what is left here is then added to the
   // cursors.
-  uploader_.TakeCursors(resume.capture_id, resume.cursors);
+  uploader_.HandleCursors(resume.capture_id, resume.cursors);
   queue_.MergeCursors(resume.capture_id, resume.cursors);
 }
 
@@ -508,7 +508,7 @@ absl::Status Agent::ClaimSpool(const std::string& aggregator_id) {
     spdlog::warn("spool: changed from aggregator {} to {} because of --spool-adopt", known,
                  aggregator_id);
   }
-  spool_->NoteAggregator(aggregator_id);
+  spool_->RecordAggregator(aggregator_id);
   return absl::OkStatus();
 }
 
@@ -540,18 +540,18 @@ void Agent::OnSignal(int signal_fd) {
 void Agent::Drain(uint64_t deadline_ns) {
   const bool drained = queue_.chunks() == 0;
   // Without an aggregator there is nobody to wait for but the disk.
-  const bool keeps = spool_ != nullptr && spool_->health().ok() && queue_.unkept_chunks() > 0;
+  const bool keeps = spool_ != nullptr && spool_->health().ok() && queue_.unspooled_chunks() > 0;
   // Chunks that are on the disk already are safe, so a node whose aggregator is gone stops at once
   // instead of using up the whole drain time.
   const bool wait = !drained && (uploader_.connected() || keeps);
   const uint64_t now_ns = clock_.MonotonicNs();
   const bool clocks_wait = !clocks_.settled() && now_ns < clocks_deadline_ns_;
   if ((wait || clocks_wait) && now_ns < deadline_ns) {
-    loop_.PostDelayedTask([this, deadline_ns] { Drain(deadline_ns); }, kDrainLookNs);
+    loop_.PostDelayedTask([this, deadline_ns] { Drain(deadline_ns); }, kDrainPollNs);
     return;
   }
   spdlog::info("stopped, {} chunks are not acknowledged, {} of them are in the spool",
-               queue_.chunks(), queue_.chunks() - queue_.unkept_chunks());
+               queue_.chunks(), queue_.chunks() - queue_.unspooled_chunks());
   // The order matters: no new order may arrive, then nothing is sent, then the last cursors
   // describe what was sent.
   control_.Stop();
@@ -562,8 +562,8 @@ void Agent::Drain(uint64_t deadline_ns) {
   loop_.PostDelayedTask([this] { loop_.Quit(); }, kLastCursorsNs);
 }
 
-void Agent::LookAtUpload() {
-  answer_watch_.Look(clock_.MonotonicNs(), uploader_.counters().answers, queue_.chunks());
+void Agent::PollUpload() {
+  answer_watch_.Poll(clock_.MonotonicNs(), uploader_.counters().answers, queue_.chunks());
   const uint64_t waited_ns = answer_watch_.waited_ns();
   if (waited_ns < kAnswerWaitMaxNs) return health_.Set(kUploadCondition, true);
   health_.Set(kUploadCondition, false,
@@ -575,7 +575,7 @@ void Agent::LookAtUpload() {
 void Agent::PublishMetrics() {
   // Proves to the watchdog that the sequence is not stuck.
   turns_.Turn();
-  LookAtUpload();
+  PollUpload();
   metrics_.Publish();
   process_.Publish();
   delivery_metrics_.Publish();
@@ -616,9 +616,9 @@ ConfigReload::Hooks Agent::MakeReloadHooks(const Process& process) {
       });
 }
 
-void Agent::LookAtConfig() {
+void Agent::PollConfig() {
   process_.ReloadChangedFiles(false);
-  loop_.PostDelayedTask([this] { LookAtConfig(); }, kLookAtConfigNs);
+  loop_.PostDelayedTask([this] { PollConfig(); }, kConfigPollNs);
 }
 
 std::vector<StatusTable> Agent::StatusTables(const AgentInfo& info) {
@@ -636,7 +636,7 @@ std::vector<StatusTable> Agent::StatusTables(const AgentInfo& info) {
   StatusTable delivery{"Delivery",
                        {},
                        {{"chunks waiting", std::to_string(queue_.chunks())},
-                        {"chunks not yet on disk", std::to_string(queue_.unkept_chunks())},
+                        {"chunks not yet on disk", std::to_string(queue_.unspooled_chunks())},
                         {"upload", uploader_.connected() ? "connected" : "not connected"}}};
   if (spool_ != nullptr) {
     delivery.rows.push_back(
@@ -661,7 +661,7 @@ PostAnswer Agent::TakePost(const PostRequest& request) {
   const auto outcome = PostAndWait(loop_, "the agent", kPostPatience, [this, &request] {
     return triggers_.Post(request.name, request.body);
   });
-  if (outcome.ok()) return AnswerOf(*outcome);
+  if (outcome.ok()) return ToPostAnswer(*outcome);
   return {503, std::string(outcome.status().message()) + "\n", 1};
 }
 

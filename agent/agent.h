@@ -114,7 +114,7 @@ class Agent final : private ControlObserver, private PostHandler {
   void OnWelcome(const std::set<CaptureId>& captures) override;
   void OnConnectionLost() override;
   absl::Status CheckAggregator(const std::string& aggregator_id) override;
-  bool WasResumedWrongly(const CaptureResume& resume) override;
+  bool WasWronglyResumed(const CaptureResume& resume) override;
   void OnCaptureRunning(const CaptureId& capture_id, const CaptureSpec& spec) override;
   void OnRecordingChanged() override;
   void OnCaptureStopping() override;
@@ -134,7 +134,7 @@ class Agent final : private ControlObserver, private PostHandler {
   void Drain(uint64_t deadline_ns);
   // Sets the condition "upload": fails if chunks wait and no acknowledgement has arrived for a
   // while.
-  void LookAtUpload();
+  void PollUpload();
   // Copies all counters into the Prometheus registry and sets the conditions of /readyz. Once a
   // second. Also proves to LoopWatchdog that the sequence is alive.
   void PublishMetrics();
@@ -149,7 +149,7 @@ class Agent final : private ControlObserver, private PostHandler {
   // Returns the tables of the status page, made on the sequence.
   std::vector<StatusTable> StatusTables(const AgentInfo& info);
   // Applies changed files of the configuration, every two seconds.
-  void LookAtConfig();
+  void PollConfig();
   // Declares the conditions of /readyz and /healthz before the pages are served, so that a probe
   // that comes early is answered with "not yet" rather than with success.
   void DeclareConditions();

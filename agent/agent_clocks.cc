@@ -14,7 +14,7 @@ namespace neurontrace {
 namespace {
 
 // Metrics are read once a second, so five copies a second are fresh enough and cost nothing.
-constexpr uint64_t kBeatsPerPublish = 4;
+constexpr uint64_t kTicksPerPublish = 4;
 
 }  // namespace
 
@@ -66,15 +66,15 @@ void AgentClocks::Start(const AgentConfig& config, const AgentInfo& info) {
 }
 
 void AgentClocks::OnBeat() {
-  prober_->Beat();
-  if (++beats_ % kBeatsPerPublish == 0) Publish();
+  prober_->OnTick();
+  if (++ticks_ % kTicksPerPublish == 0) Publish();
 }
 
 void AgentClocks::Publish() {
   assert(loop_.RunsTasksOnCurrentThread());
   Stats stats{.collector = collector_->counters(),
               .utc = collector_->utc_counters(),
-              .snapshots_let_go = collector_->snapshots_let_go(),
+              .snapshots_dropped = collector_->snapshots_dropped(),
               .udp = udp_->counters(),
               .udp_without_kernel_stamp = udp_->without_kernel_stamp(),
               .stream = stream_->counters(),

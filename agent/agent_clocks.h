@@ -42,7 +42,7 @@ class AgentClocks final : private ClockCollector::Listener,
     ClockCollector::Counters collector;
     UtcSources::Counters utc;
     // Counters since the start; backlog_ and the two flags are as of the copy.
-    uint64_t snapshots_let_go = 0;
+    uint64_t snapshots_dropped = 0;
     UdpProber::Counters udp;
     uint64_t udp_without_kernel_stamp = 0;
     StreamProber::Counters stream;
@@ -97,7 +97,7 @@ class AgentClocks final : private ClockCollector::Listener,
   std::unique_ptr<ClockProber> prober_;
   std::unique_ptr<EvidenceLink> link_;
   std::unique_ptr<ClockCollector> collector_;
-  uint64_t beats_ = 0;
+  uint64_t ticks_ = 0;
 
   mutable Mutex mutex_;
   Stats stats_ NT_GUARDED_BY(mutex_);

@@ -117,7 +117,8 @@ void AgentMetrics::AddSourceCounters() {
        "Fetches postponed because a tap's buffer was full", sources.tap_fetches_deferred},
       {"neurontrace_agent_tap_fetches_failed_total", "Fetches that failed in the runtime",
        sources.tap_fetches_failed},
-      {"neurontrace_agent_workers_gone_total", "Workers whose process ended", sources.workers_gone},
+      {"neurontrace_agent_workers_gone_total", "Workers whose process ended",
+       sources.workers_removed},
       {"neurontrace_agent_records_unknown_total",
        "Records of taps skipped because their type is unknown", sources.records_unknown},
       {"neurontrace_agent_canaries_total", "Canaries sent", sources.canaries},
@@ -239,7 +240,7 @@ void AgentMetrics::AddTriggerMetrics() {
              [&triggers] { return triggers.reports().suppressed; });
   AddCounter("neurontrace_agent_triggers_undelivered_total",
              "Triggers without effect because the aggregator was not connected",
-             [&triggers] { return triggers.reports().unheard; });
+             [&triggers] { return triggers.reports().undelivered; });
   AddCounter("neurontrace_agent_trigger_events_total", "Events evaluated by rules",
              [&triggers] { return triggers.counters().events; });
   AddCounter("neurontrace_agent_trigger_documents_stale_total",
@@ -272,7 +273,7 @@ void AgentMetrics::AddClockMetrics() {
              [&clocks] { return clocks.collector.snapshots; });
   AddCounter("neurontrace_agent_clock_snapshots_dropped_total",
              "Useful snapshots dropped because there were too many",
-             [&clocks] { return clocks.snapshots_let_go; });
+             [&clocks] { return clocks.snapshots_dropped; });
   AddCounter("neurontrace_agent_clock_exchanges_total", "Clock probes that were answered",
              [&clocks] { return clocks.collector.exchanges; });
   AddCounter("neurontrace_agent_clock_probes_sent_total", "Clock probes sent over UDP",
@@ -316,7 +317,7 @@ void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
   AddGauge("neurontrace_agent_spool_full", "1 while the spool is full and new chunks wait",
            [&spool] { return spool.full() ? 1 : 0; });
   AddGauge("neurontrace_agent_spool_unkept_chunks", "Chunks in memory and not in the spool",
-           [&queue] { return queue.unkept_chunks(); });
+           [&queue] { return queue.unspooled_chunks(); });
   AddCounter("neurontrace_agent_spool_chunks_kept_total", "Chunks made durable in the spool",
              [&spool] { return spool.counters().chunks_kept; });
   AddCounter("neurontrace_agent_spool_bytes_kept_total",

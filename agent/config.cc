@@ -148,14 +148,14 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
 }
 
 // Options of the spool that are typed as words and stored as booleans.
-struct SpoolWords {
+struct SpoolOptionTexts {
   std::string when_full = "drop-oldest";
   std::string durability = "synced";
   std::string output = "text";
 };
 
 // `words` receives options that Parse translates afterwards.
-void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
+void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolOptionTexts& words) {
   const CLI::Range size_range(limits::kSpoolBytesMin, uint64_t{1} << 50);
   app.add_option("--spool", config.spool,
                  "Directory that keeps chunks until the aggregator has them; 'none' keeps them in "
@@ -251,7 +251,7 @@ AgentConfig Parse(CLI::App& app, int argc, char** argv) {
                                                         {"tap buffer", kTapBufferFormatVersion}}));
   AddIdentityOptions(app, config);
   AddSourceOptions(app, config);
-  SpoolWords words;
+  SpoolOptionTexts words;
   AddSpoolOptions(app, config, words);
   AddDaemonOptions(app, config);
   AddSecurityOptions(app, config.security, ChannelSide::kClient);
@@ -316,7 +316,7 @@ absl::StatusOr<AgentConfig> ReadAgentConfig(int argc, char** argv) {
   try {
     return Parse(app, argc, argv);
   } catch (const CLI::ParseError& error) {
-    return InvalidArgument("{}", WordsOf(error));
+    return InvalidArgument("{}", ToString(error));
   }
 }
 

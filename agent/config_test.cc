@@ -59,7 +59,7 @@ TEST_F(AgentConfigTest, NeedsOnlyTheAggregator) {
   EXPECT_FALSE(parsed.config->ranks.any());
 }
 
-TEST_F(AgentConfigTest, TakesOptionsFromAFileAndTheCommandLineWins) {
+TEST_F(AgentConfigTest, CommandLineOverridesConfigFile) {
   const std::string path = ::testing::TempDir() + "/nt_agent_config_test.toml";
   std::ofstream(path) << "aggregator = \"10.0.0.5:9400\"\n"
                          "spool-bytes = \"2GiB\"\n"
@@ -79,7 +79,7 @@ TEST_F(AgentConfigTest, TakesOptionsFromAFileAndTheCommandLineWins) {
   EXPECT_EQ(Parse({"--config", path, "--aggregator", "a:1"}).exit_code, 2) << "the file is gone";
 }
 
-TEST_F(AgentConfigTest, SaysOfAFileWhatIsWrongWithIt) {
+TEST_F(AgentConfigTest, ReportsConfigFileErrors) {
   const std::string path = ::testing::TempDir() + "/nt_agent_config_wrong.toml";
   const auto error = [&path](const std::string& text) {
     std::ofstream(path) << text;
@@ -106,7 +106,7 @@ TEST_F(AgentConfigTest, SaysOfAFileWhatIsWrongWithIt) {
   std::remove(path.c_str());
 }
 
-TEST_F(AgentConfigTest, TheSpoolIsSyncedUnlessTold) {
+TEST_F(AgentConfigTest, SpoolIsSyncedByDefault) {
   EXPECT_TRUE(Parse({"--aggregator", "a:1"}).config->spool_syncs);
   EXPECT_TRUE(Parse({"--aggregator", "a:1", "--spool-durability", "synced"}).config->spool_syncs);
   EXPECT_FALSE(
@@ -114,7 +114,7 @@ TEST_F(AgentConfigTest, TheSpoolIsSyncedUnlessTold) {
   EXPECT_EQ(Parse({"--aggregator", "a:1", "--spool-durability", "maybe"}).exit_code, 2);
 }
 
-TEST_F(AgentConfigTest, ProbesTheAggregatorAsItIsTold) {
+TEST_F(AgentConfigTest, UsesConfiguredProbeMode) {
   EXPECT_EQ(Parse({"--aggregator", "a:1"}).config->clock_probes, ProbeMode::kAuto);
   EXPECT_EQ(Parse({"--aggregator", "a:1", "--clock-probes", "auto"}).config->clock_probes,
             ProbeMode::kAuto);
@@ -127,18 +127,18 @@ TEST_F(AgentConfigTest, ProbesTheAggregatorAsItIsTold) {
   EXPECT_EQ(Parse({"--aggregator", "a:1", "--clock-probes", "maybe"}).exit_code, 2);
 }
 
-TEST_F(AgentConfigTest, LooksThroughProcessesUnlessTold) {
+TEST_F(AgentConfigTest, ScansProcessesByDefault) {
   EXPECT_TRUE(Parse({"--aggregator", "h:1"}).config->scans_processes);
   EXPECT_TRUE(Parse({"--aggregator", "h:1", "--process-scan"}).config->scans_processes);
   EXPECT_FALSE(Parse({"--aggregator", "h:1", "--no-process-scan"}).config->scans_processes);
 }
 
-TEST_F(AgentConfigTest, ReportsNoArgumentsUnlessTold) {
+TEST_F(AgentConfigTest, OmitsArgumentsByDefault) {
   EXPECT_FALSE(Parse({"--aggregator", "h:1"}).config->command_arguments);
   EXPECT_TRUE(Parse({"--aggregator", "h:1", "--command-arguments"}).config->command_arguments);
 }
 
-TEST_F(AgentConfigTest, TheSocketIsForTheAgentsGroupUnlessTold) {
+TEST_F(AgentConfigTest, SocketIsGroupAccessibleByDefault) {
   const auto mode = [](const std::string& text) {
     return Parse({"--aggregator", "h:1", "--socket-mode", text}).config->socket_mode;
   };
@@ -155,7 +155,7 @@ TEST_F(AgentConfigTest, TheSocketIsForTheAgentsGroupUnlessTold) {
   }
 }
 
-TEST_F(AgentConfigTest, TheKubeletIsAskedWhereItIsNamed) {
+TEST_F(AgentConfigTest, UsesKubeletWhenConfigured) {
   EXPECT_EQ(Parse({"--aggregator", "h:1"}).config->pod_resources, "");
   EXPECT_EQ(Parse({"--aggregator", "h:1", "--pod-resources", "/k.sock"}).config->pod_resources,
             "/k.sock");
@@ -187,7 +187,7 @@ TEST_F(AgentConfigTest, ReadsEveryOption) {
   EXPECT_EQ(parsed.config->drain_seconds, 3u);
 }
 
-TEST_F(AgentConfigTest, TakesTheEnvironmentWhereTheCommandLineIsSilent) {
+TEST_F(AgentConfigTest, FallsBackToEnvironmentVariables) {
   setenv("NEURONTRACE_AGGREGATOR", "env:1", 1);
   setenv("NEURONTRACE_INSTANCE_ID", "i-env", 1);
   Parsed parsed = Parse({});
@@ -198,7 +198,7 @@ TEST_F(AgentConfigTest, TakesTheEnvironmentWhereTheCommandLineIsSilent) {
   EXPECT_EQ(parsed.config->aggregator, "flag:2");
 }
 
-TEST_F(AgentConfigTest, WrongUsageEndsWithTwoAndSaysWhy) {
+TEST_F(AgentConfigTest, WrongUsageExitsWithCodeTwoAndReason) {
   const struct {
     std::vector<std::string> arguments;
     const char* says;

@@ -96,7 +96,7 @@ v1::AgentReport ToMessage(const AgentReport& report) {
   return message;
 }
 
-absl::Status TellOrder(const v1::AgentOrder& order, ControlStream::Listener& listener) {
+absl::Status DispatchOrder(const v1::AgentOrder& order, ControlStream::Listener& listener) {
   // The message is a oneof, so at most one branch applies.
   if (order.has_welcome()) {
     ASSIGN_OR_RETURN(const Welcome welcome, FromMessage(order.welcome()));

@@ -17,6 +17,6 @@ v1::AgentReport ToMessage(const AgentReport& report);
 // INVALID_ARGUMENT, without any call, if a field is missing or out of range. An order of a kind
 // that this version does not know is ignored, so that a newer aggregator can talk to an older
 // agent.
-absl::Status TellOrder(const v1::AgentOrder& order, ControlStream::Listener& listener);
+absl::Status DispatchOrder(const v1::AgentOrder& order, ControlStream::Listener& listener);
 
 }  // namespace neurontrace

@@ -13,7 +13,7 @@ namespace neurontrace {
 namespace {
 
 // Disks and certificates are looked at in every tenth turn: once in ten seconds.
-constexpr uint32_t kTurnsBetweenLooks = 10;
+constexpr uint32_t kTurnsBetweenPolls = 10;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ DeliveryMetrics::DeliveryMetrics(prometheus::Registry& registry, const prometheu
 void DeliveryMetrics::Publish() {
   PublishLosses();
   PublishAckTimes();
-  if (turn_++ % kTurnsBetweenLooks == 0) {
+  if (turn_++ % kTurnsBetweenPolls == 0) {
     if (watched_.room != nullptr) watched_.room->Ask();
     // Certificates may be replaced while the agent runs, so their files are read again.
     const SecurityEnds ends = EndsOf(security_);

@@ -77,7 +77,7 @@ class DeliveryMetricsTest : public ::testing::Test {
   prometheus::Registry registry_;
 };
 
-TEST_F(DeliveryMetricsTest, LossesStandByPlaceAndReasonFromTheStart) {
+TEST_F(DeliveryMetricsTest, ExportsLossesByPlaceAndReasonFromStart) {
   DeliveryMetrics metrics(registry_, {{"instance_id", "i-1"}},
                           {sources_, queue_, uploader_, nullptr}, {});
   EXPECT_EQ(Losses().size(), 15u);
@@ -141,20 +141,20 @@ TEST_F(DeliveryMetricsTest, AcknowledgementsAreTimedFromTheSendingOfThisCall) {
   EXPECT_NEAR(AckTimesNow().sample_sum, 0.3, 0.1);
 }
 
-TEST_F(DeliveryMetricsTest, WhatAWelcomeSaysIsStoredWasNotTimed) {
+TEST_F(DeliveryMetricsTest, DoesNotTimeChunksStoredBeforeWelcome) {
   DeliveryMetrics metrics(registry_, {}, {sources_, queue_, uploader_, nullptr}, {});
   Submit(0, 1);
   StreamCursor cursor;
   cursor.stream = {
       .agent_id = "a", .worker = {.instance_id = "i"}, .kind = StreamKind::kFramework, .name = "s"};
   cursor.next_sequence = 1;
-  uploader_.TakeCursors(capture_, {cursor});
+  uploader_.HandleCursors(capture_, {cursor});
   metrics.Publish();
   EXPECT_EQ(queue_.counters().chunks_stored, 1u);
   EXPECT_EQ(AckTimesNow().sample_count, 0u);
 }
 
-TEST_F(DeliveryMetricsTest, TheCertificatesEndIsThereWhileThereIsOne) {
+TEST_F(DeliveryMetricsTest, ExportsCertificateExpiryWhileCertificateExists) {
   constexpr char kName[] = "neurontrace_agent_certificate_expiry_seconds";
   constexpr int kTurns = 10;
   TestCertificates certificates;

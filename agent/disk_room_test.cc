@@ -9,7 +9,7 @@
 namespace neurontrace {
 namespace {
 
-TEST(DiskRoom, KnowsWhatTheDiskSaidLast) {
+TEST(DiskRoom, ReturnsLastReportedDiskSpace) {
   FakeClock clock;
   FakeTaskRunner disk(clock);
   DiskRoom room("/", disk);
@@ -21,7 +21,7 @@ TEST(DiskRoom, KnowsWhatTheDiskSaidLast) {
   EXPECT_GT(*room.free_bytes(), 0u);
 }
 
-TEST(DiskRoom, ADirectoryThatIsNotThereIsUnknown) {
+TEST(DiskRoom, MissingDirectoryIsUnknown) {
   FakeClock clock;
   FakeTaskRunner disk(clock);
   DiskRoom room("/no/such/directory", disk);
@@ -30,7 +30,7 @@ TEST(DiskRoom, ADirectoryThatIsNotThereIsUnknown) {
   EXPECT_FALSE(room.free_bytes());
 }
 
-TEST(DiskRoom, MayGoBeforeTheDiskAnswers) {
+TEST(DiskRoom, CanBeDestroyedBeforeDiskResponds) {
   FakeClock clock;
   FakeTaskRunner disk(clock);
   {

@@ -72,7 +72,7 @@ class GrpcControlStream final : public ControlStream {
   // Messages may still arrive between the listener's OnClosed and the destruction.
   void OnOrder(const v1::AgentOrder& order) {
     if (closed_) return;
-    const absl::Status status = TellOrder(order, listener_);
+    const absl::Status status = DispatchOrder(order, listener_);
     if (status.ok()) return;
     closed_ = true;
     // Nothing of this object may be touched after this call: the listener destroys the stream.
@@ -103,8 +103,8 @@ class GrpcEvidenceStream final : public EvidenceStream {
               {.on_message = [this](const v1::ClockOrder& order) { OnOrder(order); },
                .on_written =
                    [this] {
-                     if (std::exchange(said_hello_, true)) return listener_.OnWritten();
-                     TellAccess();
+                     if (std::exchange(sent_hello_, true)) return listener_.OnWritten();
+                     ReportAccess();
                    },
                .on_closed =
                    [this](const absl::Status& status) {
@@ -141,16 +141,16 @@ class GrpcEvidenceStream final : public EvidenceStream {
     if (grant->udp_port != 0 && address.ok()) {
       access_ = ProbeAccess{.address = *address, .key_id = grant->key_id, .key = grant->key};
     }
-    TellAccess();
+    ReportAccess();
   }
 
   // Once the hello is written too, as batches may be sent from then on.
-  void TellAccess() {
-    if (said_hello_ && std::exchange(has_access_, false)) listener_.OnAccess(access_);
+  void ReportAccess() {
+    if (sent_hello_ && std::exchange(has_access_, false)) listener_.OnAccess(access_);
   }
 
   Listener& listener_;
-  bool said_hello_ = false;
+  bool sent_hello_ = false;
   bool closed_ = false;      // by an order that makes no sense
   bool has_access_ = false;  // and has not passed it on yet
   std::optional<ProbeAccess> access_;

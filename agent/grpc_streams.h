@@ -22,7 +22,7 @@ namespace neurontrace {
 UploadConnector MakeGrpcUploadConnector(std::shared_ptr<grpc::Channel> channel,
                                         std::string agent_id, TaskRunner& runner);
 
-// Returns a function that starts Control calls over `channel`. Orders are checked by TellOrder
+// Returns a function that starts Control calls over `channel`. Orders are checked by DispatchOrder
 // before the session sees them; an invalid one closes the stream with that status. `runner`
 // outlives every stream made.
 ControlConnector MakeGrpcControlConnector(std::shared_ptr<grpc::Channel> channel,

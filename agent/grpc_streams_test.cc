@@ -68,35 +68,35 @@ class Listener final : public UploadStream::Listener, public ControlStream::List
  public:
   explicit Listener(std::function<void()> changed) : changed_(std::move(changed)) {}
 
-  void OnWritten() override { Note("written"); }
+  void OnWritten() override { Record("written"); }
   void OnAck(const v1::UploadAck& ack) override {
-    Note("ack " + std::to_string(ack.next_sequence()));
+    Record("ack " + std::to_string(ack.next_sequence()));
   }
   void OnWelcome(const Welcome& welcome) override {
-    Note("welcome " + welcome.aggregator_id + " " + std::to_string(welcome.captures.size()));
+    Record("welcome " + welcome.aggregator_id + " " + std::to_string(welcome.captures.size()));
   }
   void OnStartCapture(const CaptureResume& capture) override {
-    Note((capture.arm ? "arm " : "start ") + capture.spec.name);
+    Record((capture.arm ? "arm " : "start ") + capture.spec.name);
   }
   void OnBeginCapture(const CaptureId&, const CaptureBegin& begin) override {
-    Note("begin " + std::to_string(begin.host_raw_ns));
+    Record("begin " + std::to_string(begin.host_raw_ns));
   }
   void OnStopCapture(const CaptureId&, uint64_t host_raw_ns) override {
-    Note(host_raw_ns == 0 ? "stop" : "stop " + std::to_string(host_raw_ns));
+    Record(host_raw_ns == 0 ? "stop" : "stop " + std::to_string(host_raw_ns));
   }
   void OnSetTriggers(const std::vector<TriggerRule>& rules, uint64_t version) override {
-    Note("triggers " + std::to_string(rules.size()) + " " + std::to_string(version));
+    Record("triggers " + std::to_string(rules.size()) + " " + std::to_string(version));
   }
   void OnClosed(const absl::Status& status) override {
     closed = status;
-    Note("closed");
+    Record("closed");
   }
 
   std::vector<std::string> notes;
   absl::Status closed;
 
  private:
-  void Note(std::string note) {
+  void Record(std::string note) {
     notes.push_back(std::move(note));
     changed_();
   }
@@ -159,7 +159,7 @@ TEST_F(GrpcStreamsTest, ChunksGoUpAndAcknowledgementsComeDown) {
   EXPECT_EQ(gateway_.agent_id, "agent-7");
 }
 
-TEST_F(GrpcStreamsTest, EndOfTheCallIsToldAfterEverythingElse) {
+TEST_F(GrpcStreamsTest, ReportsEndOfCallLast) {
   gateway_.end_after_chunks = 1;
   StartServer();
   const auto connect = MakeGrpcUploadConnector(channel_, "a", *loop_);
@@ -171,7 +171,7 @@ TEST_F(GrpcStreamsTest, EndOfTheCallIsToldAfterEverythingElse) {
   stream->Write(Envelope(1));  // Harmless: the call is over.
 }
 
-TEST_F(GrpcStreamsTest, NobodyThereIsAClosedCall) {
+TEST_F(GrpcStreamsTest, UnreachableServerClosesCall) {
   StartServer();
   server_->Shutdown();
   const auto connect = MakeGrpcUploadConnector(channel_, "a", *loop_);
@@ -181,7 +181,7 @@ TEST_F(GrpcStreamsTest, NobodyThereIsAClosedCall) {
   EXPECT_EQ(listener_.closed.code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(GrpcStreamsTest, StreamsCanGoAtAnyMoment) {
+TEST_F(GrpcStreamsTest, StreamsCanBeDestroyedAtAnyTime) {
   StartServer();
   const auto connect = MakeGrpcUploadConnector(channel_, "a", *loop_);
   for (int i = 0; i < 20; ++i) {
@@ -196,7 +196,7 @@ TEST_F(GrpcStreamsTest, StreamsCanGoAtAnyMoment) {
   EXPECT_LE(listener_.notes.size(), before + 2) << "streams that are gone say nothing";
 }
 
-TEST_F(GrpcStreamsTest, OrdersComeAsValuesAndReportsGoAsMessages) {
+TEST_F(GrpcStreamsTest, ConvertsOrdersAndReports) {
   CaptureId id;
   SystemClock clock;
   SystemRandom random;
@@ -228,7 +228,7 @@ TEST_F(GrpcStreamsTest, OrdersComeAsValuesAndReportsGoAsMessages) {
   EXPECT_THAT(gateway_.reports.at(0), HasSubstr("agent_id: \"agent-7\""));
 }
 
-TEST_F(GrpcStreamsTest, OrderThatMakesNoSenseClosesTheCall) {
+TEST_F(GrpcStreamsTest, InvalidOrderClosesCall) {
   v1::AgentOrder order;
   order.mutable_start_capture()->set_capture_id("short");
   gateway_.orders = {order};

@@ -130,14 +130,14 @@ TEST_F(InstanceIdentityTest, CommandLineAndEnvironmentComeFirst) {
   EXPECT_EQ(ResolveWith(Ec2).instance_id_source, "environment");
 }
 
-TEST_F(InstanceIdentityTest, AsksTheMetadataServiceWithAToken) {
+TEST_F(InstanceIdentityTest, UsesTokenForMetadataService) {
   const AgentInfo info = ResolveWith(Ec2);
   EXPECT_EQ(info.instance_id, "i-0abc");
   EXPECT_EQ(info.instance_id_source, "imds");
   EXPECT_EQ(info.instance_type, "trn2.48xlarge");
 }
 
-TEST_F(InstanceIdentityTest, HostNameWhereNobodyAnswersWell) {
+TEST_F(InstanceIdentityTest, FallsBackToHostName) {
   const std::vector<TinyHttpServer::Answer> answers = {
       [](const std::string&) { return std::string(); },
       [](const std::string&) { return "HTTP/1.1 403 Forbidden\r\n\r\n"; },
@@ -157,13 +157,13 @@ TEST_F(InstanceIdentityTest, HostNameWhereNobodyAnswersWell) {
   EXPECT_EQ(ResolveIdentity(config_, places_).instance_id_source, "hostname");
 }
 
-TEST_F(InstanceIdentityTest, OddHostNamesDoNotGetThrough) {
+TEST_F(InstanceIdentityTest, RejectsInvalidHostNames) {
   Write("host", "no good name\n");
   places_.imds = {"127.0.0.1", 1, 300};
   EXPECT_EQ(ResolveIdentity(config_, places_).instance_id, "unnamed-host");
 }
 
-TEST_F(InstanceIdentityTest, AgentIdIsStableAndTellsMachinesAndSocketsApart) {
+TEST_F(InstanceIdentityTest, AgentIdIsStableAndUniquePerMachineAndSocket) {
   config_.instance_id = "i-1";
   const std::string first = ResolveIdentity(config_, places_).agent_id;
   EXPECT_THAT(first, StartsWith("i-1-"));

@@ -39,7 +39,7 @@ constexpr size_t kFinishedMax = 64;
 constexpr uint64_t kEndMs = 120'000;  // all patience there is, together
 constexpr size_t kStepsMax = 300;
 
-absl::Status TakeAsAggregator(const v1::AgentReport& report) {
+absl::Status HandleAsAggregator(const v1::AgentReport& report) {
   switch (report.report_case()) {
     case v1::AgentReport::kHello:
       return FromProto(report.hello()).status();
@@ -79,7 +79,7 @@ class Line {
     }
     void Send(const AgentReport& report) override {
       CheckPromise(!std::exchange(writing_, true), "one report at a time");
-      const absl::Status taken = TakeAsAggregator(ToMessage(report));
+      const absl::Status taken = HandleAsAggregator(ToMessage(report));
       if (!taken.ok()) fprintf(stderr, "%s\n", std::string(taken.message()).c_str());
       CheckPromise(taken.ok(), "what is told passes the aggregator's door");
       line_.runner_.PostTask([&line = line_, call = this] {
@@ -125,12 +125,12 @@ class World final : private ControlObserver {
     return {clock_.MonotonicNs() - 400 * kOrderMs, clock_.MonotonicNs(), clock_.RealtimeNs()};
   }
   static std::string IdOf(uint8_t number) { return std::string(15, 'c') + char('a' + number % 24); }
-  void Tell(const v1::AgentOrder& order) {
+  void Dispatch(const v1::AgentOrder& order) {
     if (ControlStream::Listener* const listener = line_.listener()) {
-      TellOrder(order, *listener).IgnoreError();
+      DispatchOrder(order, *listener).IgnoreError();
     }
   }
-  bool tap_is_heard() const { return runner_.watches() > 0; }
+  bool tap_is_connected() const { return runner_.watches() > 0; }
   void ConnectTap() {
     tap_.HangUp();
     taps_.AddConnection(tap_.Connect(recorded_));
@@ -274,12 +274,12 @@ void World::Order(FuzzInput& input, uint8_t kind) {
       rule.set_last_ns(input.Number());
     }
   }
-  Tell(order);
+  Dispatch(order);
 }
 
 // Carries out all orders, as a tap does.
 void World::ObeyTap() {
-  while (tap_is_heard()) {
+  while (tap_is_connected()) {
     const auto command = tap_.ReadCommand();
     if (!command) return;
     TapResult result = TapResult::kOk;
@@ -326,7 +326,7 @@ void World::Step(FuzzInput& input) {
       ObeyTap();
       break;
     case 7: {
-      if (!tap_is_heard()) break;
+      if (!tap_is_connected()) break;
       const uint8_t kind = input.Byte();
       tap_.Answer(static_cast<TapMessageType>(2 + kind % 4), static_cast<TapResult>(kind / 4 % 10),
                   *CaptureId::FromBytes(IdOf(input.Byte())), "odd");
@@ -362,10 +362,10 @@ void World::End(bool by_stops) {
   if (by_stops) {
     for (const ControlSession::CaptureState& capture : session_.CaptureStates()) {
       order.mutable_stop_capture()->set_capture_id(std::string(capture.id.bytes()));
-      Tell(order);
+      Dispatch(order);
     }
   } else {
-    Tell(order);
+    Dispatch(order);
     CheckPromise(session_.captures() == 0, "after a welcome that lists none there is none");
   }
   const auto all_have_ended = [this] {

@@ -47,7 +47,7 @@
 #include "lib/health/loop_watchdog.h"
 #include "lib/trace/access_limits.h"
 #include "lib/trace/limits.h"
-#include "lib/trace/state_words.h"
+#include "lib/trace/state_names.h"
 
 namespace neurontrace {
 
@@ -67,8 +67,8 @@ StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quot
   coordinator.ForEachRunning([&](const CaptureRecord& record) {
     const uint64_t began_ns = std::min(record.started_realtime_ns, now_realtime_ns);
     table.rows.push_back(
-        {record.id.ToString(), std::string(WordsOf(record.spec.mode)),
-         std::string(WordsOf(record.state)), FormatSeconds(now_realtime_ns - began_ns),
+        {record.id.ToString(), std::string(ToString(record.spec.mode)),
+         std::string(ToString(record.state)), FormatSeconds(now_realtime_ns - began_ns),
          std::to_string(Tally(record).selected), std::to_string(quota.StoredBytes(record.id))});
   });
   return table;

@@ -50,7 +50,7 @@ TEST(CaptureMetrics, RefusalsByTheKindOfTheirError) {
 constexpr char kBound[] = "neurontrace_aggregator_clock_bound_seconds";
 constexpr char kLeftOut[] = "neurontrace_aggregator_clock_bounds_left_out";
 
-TEST(ClockBoundMetrics, AreThereWhileTheyAreKnown) {
+TEST(ClockBoundMetrics, ExportedWhileKnown) {
   prometheus::Registry registry;
   ClockBoundMetrics metrics(registry);
   metrics.Publish({{"i-1", 20'000}, {"i-2", 3'000'000}});
@@ -62,7 +62,7 @@ TEST(ClockBoundMetrics, AreThereWhileTheyAreKnown) {
   EXPECT_EQ(ValuesOf(registry, kLeftOut).at(""), 0);
 }
 
-TEST(ClockBoundMetrics, OfTooManyTheWidestStay) {
+TEST(ClockBoundMetrics, KeepsWidestBoundsBeyondLimit) {
   prometheus::Registry registry;
   ClockBoundMetrics metrics(registry);
   std::map<std::string, uint64_t> bounds;
@@ -112,16 +112,16 @@ TEST_F(ExportMetricsTest, CountsBytesAsTheyAreWrittenAndTheTimeAtTheEnd) {
   EXPECT_EQ(BytesOf("events"), 0);
   {
     ExportMetrics::Meter meter(metrics_, clock_, request_);
-    meter.Look(Progress(100));
+    meter.Poll(Progress(100));
     v1::ExportReply data;
     data.set_data("not counted by its size, as it may be compressed or held");
-    meter.Look(data);
+    meter.Poll(data);
     EXPECT_EQ(BytesOf("events"), 100);
-    meter.Look(Progress(90));  // begins a file again: the count stays
+    meter.Poll(Progress(90));  // begins a file again: the count stays
     EXPECT_EQ(BytesOf("events"), 100);
     v1::ExportReply done;
     done.mutable_done()->mutable_total()->set_bytes_written(250);
-    meter.Look(done);
+    meter.Poll(done);
     clock_.AdvanceNs(7'000'000'000);
     EXPECT_EQ(Seconds().sample_count, 0u);
   }
@@ -130,7 +130,7 @@ TEST_F(ExportMetricsTest, CountsBytesAsTheyAreWrittenAndTheTimeAtTheEnd) {
   EXPECT_DOUBLE_EQ(Seconds().sample_sum, 7);
 }
 
-TEST_F(ExportMetricsTest, FailuresAreToldApartByWhoHasToDoSomething) {
+TEST_F(ExportMetricsTest, ClassifiesFailuresByResponsibleParty) {
   EXPECT_EQ(
       Failed(),
       (Counts{
@@ -154,7 +154,7 @@ TEST_F(ExportMetricsTest, FailuresAreToldApartByWhoHasToDoSomething) {
 TEST_F(ExportMetricsTest, SeveralFormatsHaveOneSum) {
   request_.set_format(v1::EXPORT_FORMAT_EVENTS);
   request_.add_more_formats(v1::EXPORT_FORMAT_JSON);
-  ExportMetrics::Meter(metrics_, clock_, request_).Look(Progress(10));
+  ExportMetrics::Meter(metrics_, clock_, request_).Poll(Progress(10));
   EXPECT_EQ(BytesOf("several"), 10);
   EXPECT_EQ(BytesOf("events"), 0);
 }
@@ -174,7 +174,7 @@ class StoreMetricsTest : public ::testing::Test {
   StoreMetrics metrics_{registry_, *store_, {.capture_bytes = 5, .store_bytes = 7}};
 };
 
-TEST_F(StoreMetricsTest, LossesAreThoseThatTheStreamsRecordsTell) {
+TEST_F(StoreMetricsTest, LossesComeFromStreamRecords) {
   EXPECT_EQ(Value("events_lost_total", "runtime ring,overwritten"), 0);
   ReceivedChunk told = TestChunk(1, TestStream(0), 0);
   told.header.losses = {
@@ -197,7 +197,7 @@ TEST_F(StoreMetricsTest, LossesAreThoseThatTheStreamsRecordsTell) {
   EXPECT_EQ(Value("events_lost_total", "decode,malformed"), 0);
 }
 
-TEST_F(StoreMetricsTest, SaysHowRocksDbDoesAndWhatRoomThereIs) {
+TEST_F(StoreMetricsTest, ExportsRocksDbStatusAndFreeSpace) {
   EXPECT_EQ(Value("quota_bytes", "capture"), 5);
   EXPECT_EQ(Value("quota_bytes", "job"), 0);
   EXPECT_EQ(Value("quota_bytes", "store"), 7);

@@ -43,7 +43,7 @@ class AggregatorTest : public ::testing::Test {
 };
 
 // Whoever calls, with whatever program.
-TEST_F(AggregatorTest, WhatBeganACaptureIsTheAggregatorsOwnWord) {
+TEST_F(AggregatorTest, CauseOfCaptureComesFromAggregator) {
   TestOperator people(address());
   v1::Capture asked;
   for (const char* const key : {"trigger", " trigger ", "cause"}) {
@@ -138,7 +138,7 @@ TEST_F(AggregatorTest, RetriesAreDroppedAndGapsAskedFor) {
   EXPECT_TRUE(agent.EndUpload().ok());
 }
 
-TEST_F(AggregatorTest, WhatCanNeverBeStoredIsRefusedAndTheStreamGoesOn) {
+TEST_F(AggregatorTest, RefusesUnstorableChunkAndContinues) {
   TestAgent agent(address(), "a");
   const CaptureId capture = TestOperator(address()).Start();
   agent.Upload(TestEnvelope(capture, "a", 5, 0));
@@ -292,7 +292,7 @@ TEST_F(AggregatorTest, ListsWorkersByAnyNameOfTheirJob) {
 }
 
 // What a name that was mistyped selects is not silence for as long as it continues.
-TEST_F(AggregatorTest, AStandingCaptureThatMatchesNobodySaysWhatThereIs) {
+TEST_F(AggregatorTest, UnmatchedStandingCaptureListsWorkers) {
   TestOperator people(address());
   const CaptureId id = people.Start();
   v1::Capture capture;
@@ -303,7 +303,7 @@ TEST_F(AggregatorTest, AStandingCaptureThatMatchesNobodySaysWhatThereIs) {
   EXPECT_EQ(people.List().captures(0).warnings_size(), 1);
 }
 
-TEST_F(AggregatorTest, OperatorsAreToldWhatIsWrong) {
+TEST_F(AggregatorTest, ReportsErrorsToOperators) {
   TestOperator people(address());
   v1::CaptureSpec spec;
   v1::Capture capture;
@@ -357,7 +357,7 @@ TEST_F(AggregatorTest, StopsByItselfWhenTheDurationIsOver) {
   EXPECT_GE(ended.stopped_realtime_ns() - ended.started_realtime_ns(), 50'000'000u);
 }
 
-TEST_F(AggregatorTest, APreviewIsToldOnceAndGone) {
+TEST_F(AggregatorTest, PreviewIsReportedOnceThenRemoved) {
   TestAgent agent(address(), "a");
   TestOperator people(address());
   agent.Connect();

@@ -271,7 +271,7 @@ absl::StatusOr<AggregatorConfig> ReadAggregatorConfig(int argc, char** argv) {
   try {
     return Parse(app, argc, argv);
   } catch (const CLI::ParseError& error) {
-    return InvalidArgument("{}", WordsOf(error));
+    return InvalidArgument("{}", ToString(error));
   }
 }
 

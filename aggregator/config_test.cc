@@ -22,14 +22,14 @@ std::optional<AggregatorConfig> Parse(std::vector<std::string> arguments, int& e
   return ParseAggregatorConfig(static_cast<int>(argv.size()), argv.data(), exit_code);
 }
 
-TEST(AggregatorConfig, AcknowledgesOnlyWhatIsOnDiskUnlessTold) {
+TEST(AggregatorConfig, AcknowledgesDurableChunksByDefault) {
   int exit_code = -1;
   EXPECT_EQ(Parse({}, exit_code)->durability, Durability::kSynced);
   EXPECT_EQ(Parse({"--durability", "synced"}, exit_code)->durability, Durability::kSynced);
   EXPECT_EQ(Parse({"--durability", "page-cache"}, exit_code)->durability, Durability::kPageCache);
 }
 
-TEST(AggregatorConfig, AKeyOfTheFileThatIsNoOptionIsAMistake) {
+TEST(AggregatorConfig, UnknownKeyInFileIsError) {
   const std::string path = ::testing::TempDir() + "/nt_aggregator_config_test.toml";
   std::ofstream(path) << "store = \"/data\"\naccess = \"/etc/access\"\n";
   int exit_code = -1;
@@ -63,7 +63,7 @@ TEST(AggregatorConfig, CallersHaveARate) {
   EXPECT_FALSE(Parse({"--calls-per-second", "0"}, exit_code));
 }
 
-TEST(AggregatorConfig, AnswersProbesAtThePortThatItIsTold) {
+TEST(AggregatorConfig, AnswersProbesAtConfiguredPort) {
   int exit_code = -1;
   EXPECT_FALSE(Parse({}, exit_code)->probe_port.has_value());
   EXPECT_TRUE(Parse({}, exit_code)->udp_probes);
@@ -75,7 +75,7 @@ TEST(AggregatorConfig, AnswersProbesAtThePortThatItIsTold) {
   EXPECT_EQ(Parse({"--clock-evidence-hours", "48"}, exit_code)->clock_evidence_hours, 48u);
 }
 
-TEST(AggregatorConfig, ChecksTheOrderOfWhatItIsTold) {
+TEST(AggregatorConfig, ChecksOrderAsConfigured) {
   int exit_code = -1;
   EXPECT_TRUE(Parse({}, exit_code)->order_checks.collectives);
   EXPECT_TRUE(Parse({}, exit_code)->order_checks.barriers);
@@ -90,7 +90,7 @@ TEST(AggregatorConfig, ChecksTheOrderOfWhatItIsTold) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("--order-checks"));
 }
 
-TEST(AggregatorConfig, RefusesADurabilityThatItDoesNotKnow) {
+TEST(AggregatorConfig, RejectsUnknownDurability) {
   int exit_code = -1;
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(Parse({"--durability", "maybe"}, exit_code).has_value());

@@ -32,7 +32,7 @@ class AbsentWorkersTest : public testing::Test {
   FakeHostView host_;
 };
 
-TEST_F(AbsentWorkersTest, NothingIsWrongWithUsualPrograms) {
+TEST_F(AbsentWorkersTest, OrdinaryProgramsAreFine) {
   EXPECT_EQ(Obstacle({.interpreter = kUsualLoader}), "");
   EXPECT_EQ(PreloadObstacle(host_, "/bin/none"), "");
   host_.PutFile("/bin/script", "#!/bin/tool -x\n");
@@ -50,13 +50,13 @@ TEST_F(AbsentWorkersTest, NamesWhatKeepsALibraryOut) {
   EXPECT_EQ(Obstacle({.interpreter = kUsualLoader}, 04755), "");
 }
 
-TEST_F(AbsentWorkersTest, LooksAtTheInterpreterOfAScript) {
+TEST_F(AbsentWorkersTest, ExaminesInterpreterOfScript) {
   host_.PutFile("/bin/tool", FakeElf{.interpreter = ""}.Bytes());
   host_.PutFile("/bin/script", "#! /bin/tool\nwork\n");
   EXPECT_THAT(PreloadObstacle(host_, "/bin/script"), HasSubstr("/bin/tool is statically linked"));
 }
 
-TEST_F(AbsentWorkersTest, TellsFromTheProcessesWhatWasMissing) {
+TEST_F(AbsentWorkersTest, ExplainsAbsenceFromProcesses) {
   host_.PutProcess(10, 1, "sh", "");  // its loader has not yet come to the tap
   EXPECT_THAT(Explain(), ElementsAre(HasSubstr("none of its processes loaded libnrt.so.1")));
   host_.PutProcess(10, 1, "sh", kLibcMapped);

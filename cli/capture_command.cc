@@ -15,7 +15,7 @@
 #include "cli/capture_watch.h"
 #include "cli/command.h"
 #include "cli/export_file.h"
-#include "cli/how_to_open.h"
+#include "cli/open_instructions.h"
 #include "cli/outcome_view.h"
 #include "cli/output_place.h"
 #include "cli/shared_options.h"
@@ -138,7 +138,7 @@ int Export(Context& context, const v1::Capture& capture, const EndOptions& optio
           capture.capture_id(), options.format.empty() ? "" : " --format ", options.format,
           options.path);
   }
-  SayHowToOpen(context, code, *request, options.path);
+  PrintOpenInstructions(context, code, *request, options.path);
   return code;
 }
 
@@ -157,7 +157,7 @@ int Conclude(Context& context, const v1::Capture& watched, const EndOptions& opt
   if (context.json) {
     Print(out, "{}", FormatCaptureJson(capture));
   } else {
-    WorkerRanks ranks = AskRanks(context);
+    WorkerRanks ranks = FetchRanks(context);
     ranks.Take(capture);
     const size_t columns = out == stdout ? context.columns : 0;
     Print(out, "{}", FormatCapture(capture, ranks, CaptureDetail::kShort, {.columns = columns}));
@@ -179,7 +179,7 @@ int ConcludePreview(const Context& context, const v1::Capture& capture) {
 }
 
 // Prints on stderr which events the default filter omits, if any.
-void SayWhatIsLeftOut(const Context& context, const v1::CaptureSpec& spec) {
+void PrintOmittedEvents(const Context& context, const v1::CaptureSpec& spec) {
   if (context.json || context.quiet) return;
   if (const std::string left_out = DescribeDefaultFilter(spec); !left_out.empty()) {
     Print(stderr, "{}\n", left_out);
@@ -193,7 +193,7 @@ void Announce(const Context& context, const v1::CaptureSpec& spec, const v1::Cap
   const bool has_end =
       spec.duration_ns() != 0 || spec.executions() != 0 || spec.mode() != v1::CAPTURE_MODE_STREAM;
   Print(stderr, "capture {}{}\n", capture.capture_id(), has_end ? "" : ": Ctrl-C stops it");
-  SayWhatIsLeftOut(context, spec);
+  PrintOmittedEvents(context, spec);
 }
 
 // Refuses options of `capture` that precede `start` or `stop`. The parser accepts options of every
@@ -241,7 +241,7 @@ int CheckEnd(const EndOptions& options) {
 
 // Prints on stderr why a capture that was started records nothing: its warnings, then a reason for
 // each worker up to a limit.
-void SayWhyNothingBegins(const v1::Capture& capture) {
+void PrintWhyNothingBegins(const v1::Capture& capture) {
   constexpr size_t kWorkersShownMax = 16;
   Print(stderr, "neurontrace: capture {} records nothing{}\n", capture.capture_id(),
         HasEnded(capture) ? "" : " yet; workers that start later join it");
@@ -293,7 +293,7 @@ int RunStart(Context& context, Commands& commands) {
   if (const auto status = watch.Start(*spec, capture); !status.ok()) {
     return FailStart(context, status);
   }
-  SayWhatIsLeftOut(context, *spec);
+  PrintOmittedEvents(context, *spec);
   const std::string id = capture.capture_id();
   // The id is printed before the wait, so that a script that is interrupted can stop the capture.
   if (!context.json) {
@@ -307,7 +307,7 @@ int RunStart(Context& context, Commands& commands) {
   }
   if (!followed.ok()) return FailWatching(context, capture, followed);
   if (!RecordsNothing(capture)) return kExitDone;
-  if (!context.json) SayWhyNothingBegins(capture);
+  if (!context.json) PrintWhyNothingBegins(capture);
   return kExitIncomplete;
 }
 

@@ -68,7 +68,7 @@ TEST_F(CaptureCommandTest, SendsEveryOption) {
   EXPECT_EQ(spec.mode(), v1::CAPTURE_MODE_STREAM);
 }
 
-TEST_F(CaptureCommandTest, SaysWhatItLeavesOutUnlessItLeavesOutNothing) {
+TEST_F(CaptureCommandTest, ReportsOmittedEvents) {
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitDone);
   EXPECT_THAT(err_, HasSubstr("omitting allocation events; --all-events includes them\n"));
   EXPECT_EQ(RunCli({"capture", "--duration", "1s", "--all-events"}), kExitDone);
@@ -141,7 +141,7 @@ TEST_F(CaptureCommandTest, ContradictionsAreWrongUsage) {
   EXPECT_THAT(err_, HasSubstr("neurontrace export --continuous"));
 }
 
-TEST_F(CaptureCommandTest, WhatTheAggregatorFindsWrongWithTheQuestionIsWrongUsage) {
+TEST_F(CaptureCommandTest, InvalidArgumentFromAggregatorIsUsageError) {
   service_.start_status = {grpc::StatusCode::INVALID_ARGUMENT,
                            "unknown event type 'nc_exec' (did you mean 'nc_exec_running'?)"};
   EXPECT_EQ(RunCli({"capture", "--event-type", "nc_exec"}), kExitUsage);
@@ -169,7 +169,7 @@ TEST_F(CaptureCommandTest, EndsWithTheOutcomeOfEachWorkerInTableAndJson) {
   EXPECT_THAT(out_, Not(HasSubstr("\"flight_recorder\": \"A")));
 }
 
-TEST_F(CaptureCommandTest, WhatHasNotBegunHasCodeOneAndSaysWho) {
+TEST_F(CaptureCommandTest, UnstartedCaptureExitsWithOneAndNamesWorkers) {
   service_.capture.set_state(v1::CAPTURE_STATE_NOT_BEGUN);
   service_.capture.clear_workers();
   AddRefused(service_.capture, v1::CAPTURE_OBSTACLE_NOT_INITIALISED);
@@ -182,7 +182,7 @@ TEST_F(CaptureCommandTest, WhatHasNotBegunHasCodeOneAndSaysWho) {
   EXPECT_EQ(RunCli({"captures", "show", kCaptureId}), kExitFailed);
 }
 
-TEST_F(CaptureCommandTest, StartSaysWhyNothingBegins) {
+TEST_F(CaptureCommandTest, StartExplainsWhyNothingBegins) {
   service_.capture.set_state(v1::CAPTURE_STATE_NOT_BEGUN);
   service_.capture.set_events(0);
   service_.capture.clear_workers();
@@ -219,7 +219,7 @@ TEST_F(CaptureCommandTest, AFileThatCannotBeWrittenIsKnownBeforeAnythingIsAsked)
   EXPECT_EQ(service_.stopped, "");
 }
 
-TEST_F(CaptureCommandTest, PreviewSaysWhatItWouldCost) {
+TEST_F(CaptureCommandTest, PreviewReportsCost) {
   service_.capture.mutable_spec()->set_mode(v1::CAPTURE_MODE_PREVIEW);
   v1::CapturePreview& preview = *service_.capture.mutable_preview();
   preview.set_measured_ns(2'000'000'000);
@@ -261,7 +261,7 @@ TEST_F(CaptureCommandTest, AContinuousCaptureIsLeftToItselfOnceItRecords) {
   EXPECT_THAT(out_, HasSubstr("recording"));
 }
 
-TEST_F(CaptureCommandTest, AWatchThatBreaksOffSaysHowToComeBack) {
+TEST_F(CaptureCommandTest, InterruptedWatchExplainsHowToResume) {
   service_.capture.set_state(v1::CAPTURE_STATE_RECORDING);
   service_.watch_status = {grpc::StatusCode::INTERNAL, "the aggregator is at odds with itself"};
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitFailed);
@@ -270,7 +270,7 @@ TEST_F(CaptureCommandTest, AWatchThatBreaksOffSaysHowToComeBack) {
   EXPECT_EQ(service_.stopped, "") << "nobody asked for it";
 }
 
-TEST_F(CaptureCommandTest, WatchFollowsAndTellsEveryChangeInJsonLines) {
+TEST_F(CaptureCommandTest, WatchPrintsEveryChangeAsJsonLines) {
   service_.steps.push_back(service_.capture);
   service_.steps.back().set_state(v1::CAPTURE_STATE_RECORDING);
   EXPECT_EQ(RunCli({"captures", "watch", kCaptureId}), kExitDone);
@@ -306,7 +306,7 @@ TEST_F(CaptureCommandTest, FlightRecorderIsTurnedOnShownAndTurnedOff) {
   EXPECT_EQ(service_.stopped, kCaptureId);
 }
 
-TEST_F(CaptureCommandTest, FlightRecorderOffAsksWhichWhereThereAreSeveral) {
+TEST_F(CaptureCommandTest, FlightRecorderOffRequiresChoiceIfSeveral) {
   EXPECT_EQ(RunCli({"flight-recorder", "off"}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("no flight recorder is on"));
   service_.stored = {Standing("01JA", v1::CAPTURE_MODE_FLIGHT_RECORDER, "llama", 1),
@@ -338,7 +338,7 @@ TEST_F(CaptureCommandTest, ExportTakesTheNewestContinuousCapture) {
   EXPECT_THAT(err_, HasSubstr("there is one for job llama, job bert, job llama"));
 }
 
-TEST_F(CaptureCommandTest, ExportRefusesWindowsThatCannotBeMeant) {
+TEST_F(CaptureCommandTest, ExportRejectsInvalidWindows) {
   for (const auto& [from, to] :
        {std::pair("now", ""), {"-1m", "-5m"}, {"1s", "-5m"}, {"-5m", "2s"}, {"2s", "1s"}}) {
     EXPECT_EQ(RunCli({"export", kCaptureId, "--from", from, "--to", to}), kExitUsage)

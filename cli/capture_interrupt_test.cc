@@ -94,7 +94,7 @@ class InterruptDeathTest : public BlockedSignals, public CommandLineTest {
   const std::string path_ = (directory_ / "trace.json").string();
 };
 
-TEST_F(InterruptDeathTest, ExportOfACaptureIsGivenUpAndTheCaptureIsThere) {
+TEST_F(InterruptDeathTest, InterruptedExportKeepsCapture) {
   InterruptExport(SIGINT, 1);
   EXPECT_EXIT(RunAndExit({"capture", "--duration", "1s", "-o", path_.c_str()}),
               testing::ExitedWithCode(kExitFailed),
@@ -105,7 +105,7 @@ TEST_F(InterruptDeathTest, ExportOfACaptureIsGivenUpAndTheCaptureIsThere) {
   EXPECT_TRUE(HasLeavings());
 }
 
-TEST_F(InterruptDeathTest, ExportIsGivenUpAndLeavesWhatTheSameCommandGoesOnWith) {
+TEST_F(InterruptDeathTest, InterruptedExportLeavesResumableFiles) {
   InterruptExport(SIGTERM, 1);
   EXPECT_EXIT(RunAndExit({"export", kCaptureId, "-o", path_.c_str()}),
               testing::ExitedWithCode(kExitFailed),
@@ -113,21 +113,21 @@ TEST_F(InterruptDeathTest, ExportIsGivenUpAndLeavesWhatTheSameCommandGoesOnWith)
   EXPECT_TRUE(HasLeavings());
 }
 
-TEST_F(InterruptDeathTest, ExportThatIsNotToBeGoneOnWithLeavesNothing) {
+TEST_F(InterruptDeathTest, NonResumableExportLeavesNothing) {
   InterruptExport(SIGINT, 1);
   EXPECT_EXIT(RunAndExit({"export", kCaptureId, "--no-resume", "-o", path_.c_str()}),
               testing::ExitedWithCode(kExitFailed), "interrupted: .*trace.json is not written");
   EXPECT_TRUE(std::filesystem::is_empty(directory_));
 }
 
-TEST_F(InterruptDeathTest, TheSecondInterruptWaitsForNobody) {
+TEST_F(InterruptDeathTest, SecondInterruptExitsImmediately) {
   InterruptExport(SIGINT, 2);
   EXPECT_EXIT(RunAndExit({"export", kCaptureId, "-o", path_.c_str()}),
               testing::ExitedWithCode(kExitFailed), "");
   EXPECT_TRUE(HasLeavings());
 }
 
-TEST_F(InterruptDeathTest, TheSecondInterruptRemovesWhatIsNotToBeLeft) {
+TEST_F(InterruptDeathTest, SecondInterruptRemovesTemporaryFiles) {
   InterruptExport(SIGINT, 2);
   EXPECT_EXIT(RunAndExit({"export", kCaptureId, "--no-resume", "-o", path_.c_str()}),
               testing::ExitedWithCode(kExitFailed), "");

@@ -32,7 +32,7 @@ void AddFact(std::string key, std::string value, v1::CaptureSpec& spec) {
 
 // Sets the job's name and facts from --job. A worker has one name of a job, so two different names
 // would select nobody and are refused.
-absl::Status TakeJobs(const CaptureOptions& options, v1::CaptureSpec& spec) {
+absl::Status ParseJobs(const CaptureOptions& options, v1::CaptureSpec& spec) {
   for (const std::string& job : options.jobs) {
     RETURN_IF_ERROR(CheckIdentityText("--job", job));
     if (job.find('=') == std::string::npos) {
@@ -60,8 +60,8 @@ absl::Status TakeJobs(const CaptureOptions& options, v1::CaptureSpec& spec) {
 
 // Sets which workers and cores take part. Options of different kinds narrow the selection, values
 // of one list widen it.
-absl::Status TakeSelection(const CaptureOptions& options, v1::CaptureSpec& spec) {
-  RETURN_IF_ERROR(TakeJobs(options, spec));
+absl::Status ParseSelection(const CaptureOptions& options, v1::CaptureSpec& spec) {
+  RETURN_IF_ERROR(ParseJobs(options, spec));
   for (const std::string& name : options.namespaces) AddFact("namespace", name, spec);
   for (const std::string& pod : options.pods) AddFact("pod", pod, spec);
   for (const std::string& label : options.pod_labels) {
@@ -123,7 +123,7 @@ absl::StatusOr<uint64_t> ParseExecution(std::string_view option, const std::stri
 }
 
 // Sets begin and end of the recording. Without any of these options it lasts until it is stopped.
-absl::Status TakeDuration(const CaptureOptions& options, v1::CaptureSpec& spec) {
+absl::Status ParseDurationOption(const CaptureOptions& options, v1::CaptureSpec& spec) {
   if (!options.duration.empty()) {
     ASSIGN_OR_RETURN(const uint64_t ns, ParseDuration(options.duration));
     if (ns == 0) {
@@ -155,7 +155,7 @@ struct Given {
 };
 // Returns the name of the first option that was given, or "".
 template <size_t N>
-std::string_view FirstGiven(const Given (&options)[N]) {
+std::string_view FirstSet(const Given (&options)[N]) {
   for (const Given& option : options) {
     if (option.is_given) return option.name;
   }
@@ -169,13 +169,13 @@ absl::Status TakeSnapshot(const CaptureOptions& options, v1::CaptureSpec& spec) 
                           {"--duration", !options.duration.empty()},
                           {"--executions", !options.executions.empty()},
                           {"--at-execution", !options.at_execution.empty()}};
-  if (const std::string_view other = FirstGiven(others); !other.empty()) {
+  if (const std::string_view other = FirstSet(others); !other.empty()) {
     return InvalidArgument(
         "--last selects events before now and {} events from now on; use two captures", other);
   }
   const Given fixed[] = {{"--all-events", options.all_events},
                          {"--ring-events", options.ring_events != 0}};
-  if (const std::string_view option = FirstGiven(fixed); !option.empty()) {
+  if (const std::string_view option = FirstSet(fixed); !option.empty()) {
     return InvalidArgument(
         "{} cannot be used with --last: the flight recorder's own options decide what the rings "
         "hold; pass it to neurontrace flight-recorder on",
@@ -196,13 +196,13 @@ absl::Status TakeSnapshot(const CaptureOptions& options, v1::CaptureSpec& spec) 
 
 // Sets the mode of a standing capture, which needs a limit of what it keeps: it never ends by
 // itself and would fill the store.
-absl::Status TakeContinuous(const CaptureOptions& options, v1::CaptureSpec& spec) {
+absl::Status ParseContinuous(const CaptureOptions& options, v1::CaptureSpec& spec) {
   const Given others[] = {{"--duration", !options.duration.empty()},
                           {"--executions", !options.executions.empty()},
                           {"--at-execution", !options.at_execution.empty()},
                           {"--max-size", !options.bytes_max.empty()},
                           {"--keep-for", !options.keep_for.empty()}};
-  if (const std::string_view other = FirstGiven(others); !other.empty()) {
+  if (const std::string_view other = FirstSet(others); !other.empty()) {
     return InvalidArgument(
         "{} cannot be used with --continuous, which runs until it is stopped; set how much is kept "
         "with --keep 10m or --keep-bytes 5GB",
@@ -224,13 +224,13 @@ absl::Status TakeContinuous(const CaptureOptions& options, v1::CaptureSpec& spec
   return absl::OkStatus();
 }
 
-// Sets mode and retention. Called after TakeDuration because a dry run replaces the duration of a
-// standing capture.
-absl::Status TakeMode(const CaptureOptions& options, v1::CaptureSpec& spec) {
+// Sets mode and retention. Called after ParseDurationOption because a dry run replaces the duration
+// of a standing capture.
+absl::Status ParseMode(const CaptureOptions& options, v1::CaptureSpec& spec) {
   if (!options.last.empty()) {
     RETURN_IF_ERROR(TakeSnapshot(options, spec));
   } else if (options.continuous) {
-    RETURN_IF_ERROR(TakeContinuous(options, spec));
+    RETURN_IF_ERROR(ParseContinuous(options, spec));
   }
   if (!options.continuous && !(options.keep.empty() && options.keep_bytes.empty())) {
     return InvalidArgument(
@@ -255,7 +255,7 @@ absl::Status TakeMode(const CaptureOptions& options, v1::CaptureSpec& spec) {
 
 // Sets name, tags and the share of workers that must take part. Reserved tags are refused as the
 // aggregator writes them itself.
-absl::Status TakeConditions(const CaptureOptions& options, v1::CaptureSpec& spec) {
+absl::Status ParseConditions(const CaptureOptions& options, v1::CaptureSpec& spec) {
   RETURN_IF_ERROR(CheckIdentityText("--name", options.name));
   spec.set_name(options.name);
   for (const std::string& tag : options.tags) {
@@ -354,14 +354,14 @@ void AddConditionOptions(CLI::App& command, CaptureOptions& options) {
   AddList(command, "--tag", options.tags, "KEY=VALUE to find the capture by; may be repeated");
 }
 
-// Each function checks its own options; TakeMode also checks those of TakeDuration.
+// Each function checks its own options; ParseMode also checks those of ParseDurationOption.
 absl::StatusOr<v1::CaptureSpec> SpecOf(const CaptureOptions& options) {
   v1::CaptureSpec spec;
-  RETURN_IF_ERROR(TakeSelection(options, spec));
+  RETURN_IF_ERROR(ParseSelection(options, spec));
   RETURN_IF_ERROR(TakeEvents(options, spec));
-  RETURN_IF_ERROR(TakeDuration(options, spec));
-  RETURN_IF_ERROR(TakeMode(options, spec));
-  RETURN_IF_ERROR(TakeConditions(options, spec));
+  RETURN_IF_ERROR(ParseDurationOption(options, spec));
+  RETURN_IF_ERROR(ParseMode(options, spec));
+  RETURN_IF_ERROR(ParseConditions(options, spec));
   return spec;
 }
 

@@ -99,7 +99,7 @@ TEST(SpecOf, KnowsTheModes) {
   EXPECT_EQ(preview.duration_ns(), 30'000'000'000u);
 }
 
-TEST(SpecOf, RefusesContradictionsAndSaysTheWayOut) {
+TEST(SpecOf, RejectsContradictionsWithRemedy) {
   struct Case {
     Set set;
     const char* message;
@@ -133,7 +133,7 @@ TEST(SpecOf, RefusesContradictionsAndSaysTheWayOut) {
   for (const Case& c : cases) EXPECT_THAT(RefusalAfter(c.set), HasSubstr(c.message));
 }
 
-TEST(DescribeDefaultFilter, SpeaksOnlyWhereSomethingIsLeftOut) {
+TEST(DescribeDefaultFilter, DescribesOnlyOmissions) {
   EXPECT_THAT(DescribeDefaultFilter(SpecAfter([](CaptureOptions&) {})), HasSubstr("--all-events"));
   EXPECT_EQ(DescribeDefaultFilter(SpecAfter([](CaptureOptions& o) { o.all_events = true; })), "");
   EXPECT_EQ(DescribeDefaultFilter(SpecAfter([](CaptureOptions& o) { o.last = "20s"; })), "");

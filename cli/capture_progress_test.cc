@@ -47,7 +47,7 @@ void Advance(v1::Capture& capture, uint64_t events) {
   }
 }
 
-TEST(CaptureProgress, ReadsLikeThis) {
+TEST(CaptureProgress, FormatsExample) {
   v1::Capture capture = Recording(2);
   auto& bound = *capture.add_clock_bounds();
   bound.set_instance_id("i-0a");
@@ -144,7 +144,7 @@ TEST(CaptureProgress, ACoreThatFallsSilentComesBeforeThoseThatDoNot) {
   EXPECT_THAT(lines[3], HasSubstr("103"));
 }
 
-TEST(CaptureProgress, WhoIsStillWaitedForComesFirstWhileItStops) {
+TEST(CaptureProgress, ListsAwaitedWorkersFirstWhileStopping) {
   v1::Capture capture = Recording(3);
   capture.set_state(v1::CAPTURE_STATE_STOPPING);
   capture.mutable_workers(0)->set_state(v1::CAPTURE_WORKER_STATE_COMPLETE);
@@ -173,7 +173,7 @@ TEST(PhaseOf, FollowsTheCapture) {
   EXPECT_EQ(BeginOf(capture), kStartedNs);
 }
 
-TEST(CutToColumns, CountsCharactersAndMarksWhatIsLeftOut) {
+TEST(CutToColumns, CountsCharactersAndMarksTruncation) {
   EXPECT_EQ(CutToColumns("müller", 6), "müller");
   EXPECT_EQ(CutToColumns("müller", 5), "müll…");
   EXPECT_EQ(CutToColumns("müller", 1), "…");

@@ -90,7 +90,7 @@ std::string FormatWarnings(const v1::Capture& capture, bool wide) {
 // warnings that do not name only other jobs.
 v1::Capture CaptureOfJob(const v1::Capture& capture, const std::string& job) {
   v1::Capture part = capture;
-  *part.mutable_certificate() = OfJob(capture.certificate(), job);
+  *part.mutable_certificate() = ForJob(capture.certificate(), job);
   WorkerRanks jobs;
   jobs.Take(part);
   auto& workers = *part.mutable_workers();
@@ -100,7 +100,7 @@ v1::Capture CaptureOfJob(const v1::Capture& capture, const std::string& job) {
                                }),
                 workers.end());
   part.clear_warnings();
-  const OtherJobs others(capture.certificate(), job);
+  const SelectOtherJobs others(capture.certificate(), job);
   for (const std::string& warning : capture.warnings()) {
     if (!others.Own(warning)) part.add_warnings(warning);
   }

@@ -126,7 +126,7 @@ grpc::Status CaptureWatch::ReadUntilOver(grpc::ClientContext& call, v1::Capture&
   v1::CaptureReference reference;
   reference.set_capture_id(capture.capture_id());
   // Ranks are asked for with every call because workers may have joined in between.
-  if (screen.block.enabled()) screen.ranks = AskRanks(context_);
+  if (screen.block.enabled()) screen.ranks = FetchRanks(context_);
   const auto reader = context_.stub().WatchCapture(&call, reference);
   while (reader->Read(&capture)) {
     screen.progress.Update(capture);
@@ -177,7 +177,7 @@ grpc::Status CaptureWatch::Follow(v1::Capture& capture, const WatchOptions& opti
   return {grpc::StatusCode::CANCELLED, "stopped watching"};
 }
 
-WorkerRanks AskRanks(Context& context) {
+WorkerRanks FetchRanks(Context& context) {
   grpc::ClientContext call;
   SetDeadline(call, context);
   v1::ListWorkersReply reply;

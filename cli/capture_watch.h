@@ -89,6 +89,6 @@ int FailStart(const Context& context, const grpc::Status& status);
 int FailWatching(const Context& context, const v1::Capture& capture, const grpc::Status& status);
 
 // Returns workers' ranks as far as the aggregator knows them; none if it does not answer.
-WorkerRanks AskRanks(Context& context);
+WorkerRanks FetchRanks(Context& context);
 
 }  // namespace neurontrace::cli

@@ -170,7 +170,7 @@ int ShowCapture(Context& context, const CapturesOptions& options) {
     return code;
   }
   if (options.view.wide && !capture.streams().empty()) Print("{}\n", FormatStreams(capture));
-  WorkerRanks ranks = AskRanks(context);
+  WorkerRanks ranks = FetchRanks(context);
   ranks.Take(capture);
   CertificateView view = options.view;
   if (!view.wide) view.columns = context.columns;
@@ -207,7 +207,7 @@ int WatchOne(Context& context, const std::string& id) {
   if (const auto status = GetCapture(context, capture.capture_id(), capture); !status.ok()) {
     return Fail(context, status);
   }
-  WorkerRanks ranks = AskRanks(context);
+  WorkerRanks ranks = FetchRanks(context);
   ranks.Take(capture);
   Print("{}", FormatCapture(capture, ranks, CaptureDetail::kShort, {.columns = context.columns}));
   return ExitCodeOf(capture);

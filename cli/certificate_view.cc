@@ -300,7 +300,7 @@ std::string CheckPart(const std::string& state) {
   return fmt::format("no state starts with '{}'; the states are {}", state, fmt::join(names, ", "));
 }
 
-OtherJobs::OtherJobs(const v1::Certificate& certificate, const std::string& job) {
+SelectOtherJobs::SelectOtherJobs(const v1::Certificate& certificate, const std::string& job) {
   const std::set<std::string> names = NamesOfJob(certificate, job);
   for (const v1::WorkerCertificate& worker : certificate.workers()) {
     if (worker.framework()) continue;
@@ -313,7 +313,7 @@ OtherJobs::OtherJobs(const v1::Certificate& certificate, const std::string& job)
   }
 }
 
-bool OtherJobs::Own(const std::string& line) const {
+bool SelectOtherJobs::Own(const std::string& line) const {
   bool is_others = false;
   for (const Name& name : names_) {
     if (!ContainsName(line, name.words)) continue;
@@ -323,7 +323,7 @@ bool OtherJobs::Own(const std::string& line) const {
   return is_others;
 }
 
-v1::Certificate OfJob(const v1::Certificate& certificate, const std::string& job) {
+v1::Certificate ForJob(const v1::Certificate& certificate, const std::string& job) {
   const std::set<std::string> names = NamesOfJob(certificate, job);
   v1::Certificate part;
   for (const v1::WorkerCertificate& worker : certificate.workers()) {
@@ -335,7 +335,7 @@ v1::Certificate OfJob(const v1::Certificate& certificate, const std::string& job
     *part.mutable_account() = each.account();
   }
   // A finding that names both this job and others concerns this one as well.
-  const OtherJobs others(certificate, job);
+  const SelectOtherJobs others(certificate, job);
   for (const std::string& finding : certificate.findings()) {
     if (!others.Own(finding)) part.add_findings(finding);
   }

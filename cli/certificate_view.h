@@ -31,9 +31,9 @@ std::string FormatLost(const v1::EventAccount& account);
 // parser.
 std::string CheckPart(const std::string& state);
 // Recognises the lines about a capture that concern other jobs only. A plain value.
-class OtherJobs {
+class SelectOtherJobs {
  public:
-  OtherJobs(const v1::Certificate& certificate, const std::string& job);
+  SelectOtherJobs(const v1::Certificate& certificate, const std::string& job);
   // Returns whether the line names other jobs or their workers, and neither the job nor one of its
   // workers.
   bool Own(const std::string& line) const;
@@ -50,7 +50,7 @@ class OtherJobs {
 // Returns the part of a certificate about one job, by any of its names: its workers, its sums, and
 // the findings and notes that do not concern other jobs only. The verdict remains that of the whole
 // capture.
-v1::Certificate OfJob(const v1::Certificate& certificate, const std::string& job);
+v1::Certificate ForJob(const v1::Certificate& certificate, const std::string& job);
 // Returns a message that no worker matches `view`, and which exist; "" if one matches.
 std::string ExplainNoneShown(const v1::Certificate& certificate, const CertificateView& view);
 

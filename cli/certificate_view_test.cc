@@ -44,7 +44,7 @@ void AddLoss(v1::EventAccount& account, v1::LossPlace place, v1::LossReason reas
   }
 }
 
-TEST(FormatCertificate, ReadsLikeThis) {
+TEST(FormatCertificate, FormatsExample) {
   v1::Certificate certificate;
   auto& vanished = AddWorker(certificate, 4711, v1::WORKER_PART_VANISHED);
   SetAccount(*vanished.mutable_account(), 500, 500, 0);
@@ -129,17 +129,17 @@ TEST(FormatCertificate, ShowsTheWorkersThatAreAskedFor) {
   EXPECT_THAT(vanished, HasSubstr("i-0a      1024"));
 }
 
-TEST(FormatCertificate, OfOneJobSaysNothingOfOthers) {
+TEST(FormatCertificate, OneJobOmitsOthers) {
   v1::Certificate all = ThousandWorkers();
-  v1::JobRanks& whisper = *all.add_jobs();
-  whisper.set_job("whisper");
-  whisper.mutable_account()->set_stored(77);
+  v1::JobRanks& quiet_worker = *all.add_jobs();
+  quiet_worker.set_job("whisper");
+  quiet_worker.mutable_account()->set_stored(77);
   all.add_jobs()->set_job("llama");
   all.add_findings("i-0a pid 1024 (ranks 1023) vanished before all of its data arrived");
   all.add_findings("job llama: 3 of 8 ranks never seen");
   all.add_findings("worker_gid 1 of job whisper is claimed by 2 cores at once: i-0a pid 1024 nc 0");
   all.add_findings("no longer waiting for i-0b");
-  const v1::Certificate part = OfJob(all, "whisper");
+  const v1::Certificate part = ForJob(all, "whisper");
   EXPECT_EQ(part.workers_size(), 512);
   EXPECT_EQ(part.notes_size(), 512);
   EXPECT_EQ(part.findings_size(), 2) << part.findings(0);
@@ -150,7 +150,7 @@ TEST(FormatCertificate, OfOneJobSaysNothingOfOthers) {
   EXPECT_THAT(text, Not(HasSubstr("JOB")));
 }
 
-TEST(FormatCertificate, SaysSoWhereNoWorkerIsLikeThat) {
+TEST(FormatCertificate, ReportsNoMatchingWorker) {
   EXPECT_EQ(CheckPart("never"), "");
   EXPECT_THAT(CheckPart("bogus"), HasSubstr("no state starts with 'bogus'; the states are "));
   const v1::Certificate all = ThousandWorkers();

@@ -16,7 +16,7 @@ namespace neurontrace::cli {
 
 // Asks the kernel to send `signal` to this process when the thread that forked it ends, for
 // whatever reason; see prctl(2). `parent` is the pid of the parent, from before the fork.
-inline void DieWith(pid_t parent, int signal) {
+inline void SetParentDeathSignal(pid_t parent, int signal) {
   prctl(PR_SET_PDEATHSIG, signal);
   if (getppid() != parent) raise(signal);  // the parent had ended before the request
 }

@@ -25,7 +25,7 @@ v1::InstanceClock Aligned() {
   return clock;
 }
 
-TEST(ClocksViewTest, SaysOffsetsInUnitsThatFit) {
+TEST(ClocksViewTest, FormatsOffsetsWithSuitableUnits) {
   EXPECT_EQ(FormatOffset(0), "0.0 us");
   EXPECT_EQ(FormatOffset(31'540), "+31.5 us");
   EXPECT_EQ(FormatOffset(-2'500'000), "-2.500 ms");
@@ -33,7 +33,7 @@ TEST(ClocksViewTest, SaysOffsetsInUnitsThatFit) {
   EXPECT_EQ(FormatOffset(INT64_MIN), "-9223372036.855 s");
 }
 
-TEST(ClocksViewTest, ShowsWhatEachClockIsAndWhatHappenedToIt) {
+TEST(ClocksViewTest, ShowsEachClockAndItsEvents) {
   google::protobuf::RepeatedPtrField<v1::InstanceClock> clocks;
   *clocks.Add() = Aligned();
   auto* finding = clocks[0].add_findings();
@@ -49,7 +49,7 @@ TEST(ClocksViewTest, ShowsWhatEachClockIsAndWhatHappenedToIt) {
   EXPECT_THAT(text, HasSubstr("within 31.2 us of the reference"));
 }
 
-TEST(ClocksViewTest, SaysWhichVersionACapturesClocksAreOf) {
+TEST(ClocksViewTest, ShowsVersionOfCaptureClocks) {
   v1::ListClocksReply reply;
   EXPECT_THAT(FormatClockVersion(reply), HasSubstr("is not stored"));
   reply.set_version(1);
@@ -59,7 +59,7 @@ TEST(ClocksViewTest, SaysWhichVersionACapturesClocksAreOf) {
   EXPECT_EQ(FormatClockVersion(reply), "Version 2 of this capture's clocks, final.\n");
 }
 
-TEST(ClocksViewTest, SaysWhatIsKnownOfDevicesAndWhetherOrderHolds) {
+TEST(ClocksViewTest, ShowsDeviceClocksAndOrderChecks) {
   v1::ListClocksReply reply;
   EXPECT_EQ(FormatDevicesAndOrder(reply), "");
   reply.mutable_devices()->set_known(24);

@@ -88,7 +88,7 @@ bool IsLocal(const CLI::App& app) {
 // Returns a remedy for a failed connection. gRPC reports every failure before the first byte as
 // UNAVAILABLE, so only the texts of OpenSSL and gRPC in its message identify the cause. Texts that
 // match none get general advice.
-std::string WayOut(const Context& context, std::string_view message) {
+std::string DescribeRemedy(const Context& context, std::string_view message) {
   const auto says = [&](std::string_view words) {
     return message.find(words) != std::string_view::npos;
   };
@@ -154,7 +154,7 @@ int Fail(const Context& context, const grpc::Status& status) {
     Print(stderr,
           "neurontrace: no answer from the aggregator at {}: {}\n"
           "  {}\n",
-          context.aggregator, reason, WayOut(context, reason));
+          context.aggregator, reason, DescribeRemedy(context, reason));
   } else if (status.error_message().empty()) {
     Print(stderr, "neurontrace: the call failed with gRPC status {} and no message\n",
           static_cast<int>(status.error_code()));
@@ -242,7 +242,7 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
   const char* const* const end = argv + argc;
   const char* const* const dashes = std::find(argv + 1, end, std::string_view("--"));
   context.words.assign(argv + 1, dashes);
-  context.command_words.assign(std::min(dashes + 1, end), end);
+  context.command_line.assign(std::min(dashes + 1, end), end);
   // Files become defaults before parsing because help shows defaults. Their errors are reported
   // after it, so that --help works in any case.
   const absl::Status configured = ApplyConfig(app, context.config_places, context.config_origins);

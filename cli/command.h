@@ -33,7 +33,7 @@ struct Context {
   std::vector<ConfigPlace> config_places;  // files of options, later ones override
   ConfigOrigins config_origins;            // which of their lines are in effect
   std::vector<std::string> words;          // typed after the program's name, up to a --
-  std::vector<std::string> command_words;  // after the --: the command that `record` runs
+  std::vector<std::string> command_line;   // after the --: the command that `record` runs
 
   // Makes the client of the aggregator's service on first use. Unit tests put a fake here.
   std::function<std::unique_ptr<v1::OperatorService::StubInterface>(const Context&)> make_stub;

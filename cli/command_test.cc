@@ -70,7 +70,7 @@ TEST_F(CommandLineTest, TakesAllocationNoiseOnlyWhereItIsAskedFor) {
   EXPECT_TRUE(service_.spec.all_events());
 }
 
-TEST_F(CommandLineTest, WhatIsNotUtf8IsNamed) {
+TEST_F(CommandLineTest, ReportsInvalidUtf8) {
   EXPECT_EQ(RunCli({"capture", "-d", "1s", "--name", "caf\xe9"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--name 'caf?' is not UTF-8"));
   EXPECT_EQ(RunCli({"captures", "show", "\xff"}), kExitUsage);
@@ -103,7 +103,7 @@ TEST_F(CommandLineTest, StartPrintsNothingButTheId) {
   EXPECT_EQ(service_.stopped, "01JD8Z2M6WQJ4V1T0S3R5XK7PA");
 }
 
-TEST_F(CommandLineTest, TellsByItsExitCodeHowACaptureEnded) {
+TEST_F(CommandLineTest, ExitCodeReflectsOutcome) {
   service_.capture.set_state(v1::CAPTURE_STATE_INCOMPLETE);
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitIncomplete);
   service_.capture.clear_workers();
@@ -113,7 +113,7 @@ TEST_F(CommandLineTest, TellsByItsExitCodeHowACaptureEnded) {
   EXPECT_THAT(out_, HasSubstr("warning: no worker matched"));
 }
 
-TEST_F(CommandLineTest, ShowAndExportOfAnIncompleteCaptureHaveCodeThreeAndSayWhy) {
+TEST_F(CommandLineTest, ShowAndExportOfIncompleteCaptureExitWithThreeAndReason) {
   const std::string path = testing::TempDir() + "/cli_summary.json";
   service_.capture.mutable_certificate()->set_verdict("complete: every event is stored");
   EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}), kExitDone);
@@ -170,7 +170,7 @@ TEST_F(CommandLineTest, AnExportThatLeavesStoredChunksOutHasCodeThreeInEveryForm
   }
 }
 
-TEST_F(CommandLineTest, TheStreamOfAWorkerHasAWordForItsCore) {
+TEST_F(CommandLineTest, WorkerStreamNamesItsCore) {
   v1::StreamIdentity& identity = *service_.capture.mutable_streams(0)->mutable_identity();
   identity.mutable_worker()->set_instance_id("i-a");
   identity.set_kind(v1::STREAM_KIND_NEURON_CORE);
@@ -183,7 +183,7 @@ TEST_F(CommandLineTest, TheStreamOfAWorkerHasAWordForItsCore) {
   EXPECT_THAT(out_, HasSubstr("\"nc_idx\": -1"));
 }
 
-TEST_F(CommandLineTest, NamesWhatItDoesNotUnderstandInTheOrderInWhichItWasTyped) {
+TEST_F(CommandLineTest, ReportsUnknownArgumentsInOrder) {
   EXPECT_EQ(RunCli({"capures"}), kExitUsage);
   EXPECT_EQ(err_,
             "neurontrace: unknown command 'capures'; neurontrace --help lists the commands\n");
@@ -216,7 +216,7 @@ TEST_F(CommandLineTest, AnExportThatSelectsNothingHasCodeThreeAndIsWritten) {
   EXPECT_THAT(out_, HasSubstr("\"written_to\": \"" + path + "\""));
 }
 
-TEST_F(CommandLineTest, WorkersNamesAgentsThatAreAway) {
+TEST_F(CommandLineTest, WorkersListsDisconnectedAgents) {
   EXPECT_EQ(RunCli({"workers"}), kExitDone);
   EXPECT_THAT(out_, Not(HasSubstr("away")));
   service_.agent_is_away = true;
@@ -227,7 +227,7 @@ TEST_F(CommandLineTest, WorkersNamesAgentsThatAreAway) {
       "No worker.\n1 agent is disconnected, so its workers are not listed: i-a (last seen -)\n");
 }
 
-TEST_F(CommandLineTest, ShowSaysWhatNoWorkerIsLike) {
+TEST_F(CommandLineTest, ShowReportsUnmatchedFilter) {
   service_.capture.mutable_certificate()->add_workers()->set_job("llama");
   EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--state", "bogus"}),
             kExitUsage);
@@ -342,7 +342,7 @@ TEST_F(CommandLineTest, AListOptionLeavesTheNextWordAlone) {
   EXPECT_EQ(service_.export_request.instance_ids_size(), 1);
 }
 
-TEST_F(CommandLineTest, SaysWhatIsNotThere) {
+TEST_F(CommandLineTest, ReportsMissingFiles) {
   EXPECT_EQ(RunCli({"captures", "show", "01XX"}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("no capture begins with '01XX'"));
 }
@@ -356,7 +356,7 @@ TEST_F(CommandLineTest, CompletionKnowsEveryCommandAndOption) {
   EXPECT_EQ(out_, ":nothing\n");
 }
 
-TEST_F(CommandLineTest, ValidateSaysWhatIsWrongWithATrace) {
+TEST_F(CommandLineTest, ValidateReportsTraceErrors) {
   const std::string path = testing::TempDir() + "/cli_trace";
   // A packet of sequence 1 whose state is cleared, then one that reports a loss.
   std::ofstream(path, std::ios::binary) << "\x0a\x04\x50\x01\x68\x01";

@@ -81,7 +81,7 @@ TEST_F(ApplyConfigTest, SectionsAreCommands) {
   EXPECT_EQ(cores_, (std::vector<std::string>{"0", "2-3"}));
 }
 
-TEST_F(ApplyConfigTest, RefusesWhatNoOptionIs) {
+TEST_F(ApplyConfigTest, RejectsUnknownOptions) {
   const auto error = [this](const std::string& text) { return std::string(Apply(text).message()); };
   EXPECT_THAT(error("\nother = 1"), HasSubstr(":2:1: there is no option 'other'"));
   EXPECT_THAT(error("help = true"), HasSubstr("no option 'help'"));
@@ -94,12 +94,12 @@ TEST_F(ApplyConfigTest, RefusesWhatNoOptionIs) {
   EXPECT_THAT(error("[capture.start]\nlimit = \"much\""), HasSubstr(":2:1: limit = \"much\": "));
 }
 
-TEST_F(ApplyConfigTest, AFileThatSomebodyNamedHasToBeThere) {
+TEST_F(ApplyConfigTest, NamedFileMustExist) {
   EXPECT_TRUE(ApplyConfig(app_, {{"/no/such/file", "user file"}}, origins_).ok());
   EXPECT_FALSE(ApplyConfig(app_, {{"/no/such/file", "user file", true}}, origins_).ok());
 }
 
-TEST_F(ApplyConfigTest, OneThatIsThereHasToBeReadable) {
+TEST_F(ApplyConfigTest, ExistingFileMustBeReadable) {
   const auto error = [this](const std::string& path, bool must_exist) {
     return std::string(ApplyConfig(app_, {{path, "user file", must_exist}}, origins_).message());
   };

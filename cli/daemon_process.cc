@@ -33,7 +33,7 @@ constexpr size_t kLogLinesShown = 5;
                                int log) {
   // The own process group keeps Ctrl-C at the terminal for the user's command.
   setpgid(0, 0);
-  DieWith(parent, SIGKILL);
+  SetParentDeathSignal(parent, SIGKILL);
   ResetSignals();
   ForgetOptions();
   // The terminal's input belongs to the user's command as well.

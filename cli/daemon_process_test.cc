@@ -35,7 +35,7 @@ class DaemonProcessTest : public testing::Test {
   }
 };
 
-TEST_F(DaemonProcessTest, DoesNotTakeTheSitesOptions) {
+TEST_F(DaemonProcessTest, IgnoresSiteOptions) {
   EXPECT_FALSE(Told("NEURONTRACE_TRIGGERS").ok());
   EXPECT_EQ(Told("DAEMON_PROCESS_TEST").value_or(""), "stays");
   EXPECT_EQ(Told("NEURONTRACE_INSTANCE_ID").value_or(""), "i-here");
@@ -49,7 +49,7 @@ std::string FailureOf(const std::vector<std::string>& command) {
       (*daemon)->WaitForLine("ready", 10'000, [] { return false; }).status().message());
 }
 
-TEST_F(DaemonProcessTest, TellsALineWithoutAnEndFromAnExit) {
+TEST_F(DaemonProcessTest, DistinguishesPartialLineFromExit) {
   EXPECT_THAT(FailureOf({"/bin/cat", "/dev/zero"}),
               StartsWith("cat printed more than 64 KiB without a line break;"));
   EXPECT_THAT(FailureOf({"/bin/true"}), StartsWith("true exited before it was ready;"));

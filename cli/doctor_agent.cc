@@ -131,7 +131,7 @@ Finding CheckSpool(HostView& host, const LocalAgent& agent) {
     return finding;
   }
   // A running agent may belong to another user, who may write where this one may not.
-  if (!agent.pid && !host.MayWrite(place)) {
+  if (!agent.pid && !host.CanWrite(place)) {
     finding.severity = Severity::kWarning;
     finding.what = fmt::format("{} is not writable for user {}", place, host.user());
     finding.fix = fmt::format("give it to the agent's user: chown USER {}", agent.spool);

@@ -37,7 +37,7 @@ TEST_F(DoctorAgentTest, NoSocketIsBrokenOnlyWhereAnAgentBelongs) {
   EXPECT_EQ(CheckAgentSocket(host_, kSocket, false).severity, Severity::kNote);
 }
 
-TEST_F(DoctorAgentTest, TellsWhyASocketIsOfNoUse) {
+TEST_F(DoctorAgentTest, ExplainsUnusableSocket) {
   host_.PutSocket(kSocket, 0660, 0);
   host_.connect_status = FailedPrecondition("no");
   Finding finding = CheckAgentSocket(host_, kSocket, true);

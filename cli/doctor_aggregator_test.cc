@@ -57,7 +57,7 @@ TEST_F(DoctorAggregatorTest, OtherReleasesAndSlowAnswersAreWarnings) {
   EXPECT_THAT(Check()[0].what, HasSubstr("version 0.2.0, but this command is 0.1.0"));
 }
 
-TEST_F(DoctorAggregatorTest, NamesAgentsThatAreOtherwise) {
+TEST_F(DoctorAggregatorTest, ReportsInconsistentAgents) {
   AddAgent("i-b", "0.0.9", kProtocolVersion);
   EXPECT_THAT(Check()[1].what, HasSubstr("not 0.1.0: i-b (0.0.9)"));
   AddAgent("i-c", "0.0.8", kProtocolVersion - 1);
@@ -74,7 +74,7 @@ TEST_F(DoctorAggregatorTest, AgentsThatAreAwayOrNone) {
   EXPECT_THAT(Check()[1].what, HasSubstr("no agent is connected"));
 }
 
-TEST_F(DoctorAggregatorTest, TellsWhatTheRuntimesHereSayOfThemselves) {
+TEST_F(DoctorAggregatorTest, ReportsLocalRuntimeVersions) {
   const auto add = [this](const char* version, v1::WorkerState state) {
     v1::WorkerInventory& worker = *answer_.workers.add_workers();
     worker.set_runtime_version(version);

@@ -14,7 +14,7 @@ const std::vector<Finding> kTwoFindings = {
     {"clock", Severity::kWarning, "says \"no\"", "set it"},
 };
 
-TEST(DoctorFinding, ExitCodesTellTheWorst) {
+TEST(DoctorFinding, ExitCodeReflectsWorstFinding) {
   EXPECT_EQ(ExitCodeOf({}), 0);
   EXPECT_EQ(ExitCodeOf({{"a", Severity::kNote, "x", ""}}), 0);
   EXPECT_EQ(ExitCodeOf(kTwoFindings), 3);

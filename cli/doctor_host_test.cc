@@ -37,7 +37,7 @@ TEST_F(DoctorHostTest, ASlowClockSourceIsAWarning) {
   EXPECT_EQ(CheckClocks(host_)[0].severity, Severity::kNote);
 }
 
-TEST_F(DoctorHostTest, AClockThatNobodySteersIsAWarning) {
+TEST_F(DoctorHostTest, UnsynchronizedClockIsWarning) {
   host_.clock = ClockDiscipline{false, 16'000'000'000};
   EXPECT_EQ(CheckClocks(host_)[1].severity, Severity::kWarning);
   EXPECT_THAT(CheckClocks(host_)[1].what, HasSubstr("is not synchronised"));
@@ -47,7 +47,7 @@ TEST_F(DoctorHostTest, AClockThatNobodySteersIsAWarning) {
   EXPECT_EQ(CheckClocks(host_)[1].severity, Severity::kNote);
 }
 
-TEST_F(DoctorHostTest, NoOtherTimeSourceIsWorthKnowing) {
+TEST_F(DoctorHostTest, MissingTimeSourceIsInfo) {
   EXPECT_EQ(CheckClocks(host_)[2].severity, Severity::kNote);
 }
 

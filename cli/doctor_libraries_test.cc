@@ -43,7 +43,7 @@ TEST_F(DoctorLibrariesTest, ASoundTapIsGoodInEveryRespect) {
   }
 }
 
-TEST_F(DoctorLibrariesTest, NamesWhatIsWrongWithATap) {
+TEST_F(DoctorLibrariesTest, ReportsTapErrors) {
   EXPECT_THAT(CheckTap(host_, "", "0.1.0")[0].what, HasSubstr("neither beside the programs"));
   EXPECT_EQ(CheckTap(host_, "/none.so", "0.1.0")[0].severity, Severity::kBroken);
   host_.PutFile("/text.so", "no library");
@@ -84,7 +84,7 @@ TEST_F(DoctorLibrariesTest, TheRuntimeHasToHaveWhatTheTapCalls) {
   EXPECT_EQ(CheckRuntime(host_, RuntimePlaces(""), true).severity, Severity::kBroken);
 }
 
-TEST_F(DoctorLibrariesTest, TheRuntimesRealFileTellsItsVersion) {
+TEST_F(DoctorLibrariesTest, ReadsRuntimeVersionFromFileName) {
   host_.links["/opt/aws/neuron/lib/libnrt.so.1"] = "/opt/aws/neuron/lib/libnrt.so.2.22.4.0";
   EXPECT_EQ(Runtime().what,
             "/opt/aws/neuron/lib/libnrt.so.1 (/opt/aws/neuron/lib/libnrt.so.2.22.4.0) has every "

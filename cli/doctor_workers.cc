@@ -50,9 +50,9 @@ std::string NameOf(const ProcessSeen& process) {
 
 // Collects workers with the same problem. The first few have a finding each, the others share one,
 // so that hundreds of workers do not fill the screen.
-class Trouble {
+class Problem {
  public:
-  Trouble(Severity severity, const char* others) : severity_(severity), others_(others) {}
+  Problem(Severity severity, const char* others) : severity_(severity), others_(others) {}
 
   // Adds a worker with its own text. The shared finding repeats the last fix.
   void Add(uint32_t pid, std::string what, const std::string& fix) {
@@ -183,9 +183,9 @@ class WorkersSeen {
   const std::string& proc_;
   const std::string& agent_socket_;
   std::vector<ProcessSeen> good_;
-  Trouble untapped_{Severity::kBroken, "use libnrt.so.1 without the tap"};
-  Trouble astray_{Severity::kWarning, "have the tap, which looks for its agent elsewhere"};
-  Trouble inspecting_{Severity::kWarning, "have NEURON_RT_INSPECT_ENABLE set"};
+  Problem untapped_{Severity::kBroken, "use libnrt.so.1 without the tap"};
+  Problem astray_{Severity::kWarning, "have the tap, which looks for its agent elsewhere"};
+  Problem inspecting_{Severity::kWarning, "have NEURON_RT_INSPECT_ENABLE set"};
   // Number of processes by mapped file.
   std::map<std::string, size_t> runtimes_;
 };

@@ -45,7 +45,7 @@ TEST_F(DoctorWorkersTest, AWorkerWithoutATapIsBroken) {
   EXPECT_THAT(Check()[0].fix, HasSubstr("LD_PRELOAD"));
 }
 
-TEST_F(DoctorWorkersTest, SaysWhatAWorkerWithoutATapWasStartedWith) {
+TEST_F(DoctorWorkersTest, ReportsEnvironmentOfWorkerWithoutTap) {
   host_.PutProcess(10, 1, "python", kOnlyRuntime,
                    Environment({"LD_PRELOAD=/usr/lib/libtcmalloc.so.4"}));
   EXPECT_THAT(Check()[0].what, HasSubstr("LD_PRELOAD=/usr/lib/libtcmalloc.so.4"));
@@ -57,7 +57,7 @@ TEST_F(DoctorWorkersTest, SaysWhatAWorkerWithoutATapWasStartedWith) {
   EXPECT_THAT(Check()[0].what, HasSubstr("started without LD_PRELOAD"));
 }
 
-TEST_F(DoctorWorkersTest, ATapThatLooksElsewhereForItsAgent) {
+TEST_F(DoctorWorkersTest, ReportsTapWithOtherSocket) {
   host_.PutProcess(10, 1, "python", kRuntimeAndTap,
                    Environment({"NEURONTRACE_AGENT_SOCKET=/other.sock"}));
   EXPECT_EQ(Check()[0].severity, Severity::kWarning);
@@ -86,7 +86,7 @@ TEST_F(DoctorWorkersTest, NoneOfManyIsPassedOver) {
   EXPECT_THAT(findings[2].what, HasSubstr("in 32 processes"));
 }
 
-TEST_F(DoctorWorkersTest, OfManyWithOneTroubleTheFirstAreShownAndTheOthersCounted) {
+TEST_F(DoctorWorkersTest, ShowsFirstAndCountsOthersWithSameProblem) {
   for (uint32_t pid = 100; pid < 120; ++pid) host_.PutProcess(pid, 1, "python", kOnlyRuntime);
   host_.PutProcess(120, 1, "python", kRuntimeAndTap, Environment({"NEURON_RT_INSPECT_ENABLE=1"}));
   const auto findings = Check();
@@ -111,14 +111,14 @@ TEST_F(DoctorWorkersTest, NamesTheRuntimesThatAreMapped) {
   EXPECT_EQ(findings[2].what, "/opt/aws/neuron/lib/libnrt.so.2.31.24.0 (deleted) in 1 process");
 }
 
-TEST_F(DoctorWorkersTest, WhatOtherUsersCallThemselvesPaintsNothing) {
+TEST_F(DoctorWorkersTest, ForeignNamesCannotControlTerminal) {
   host_.PutProcess(10, 1, "py\x1b[2Jx", kRuntimeAndTap,
                    Environment({"NEURONTRACE_AGENT_SOCKET=/a\x1b]0;x\x07.sock"}));
   EXPECT_EQ(FormatFindings(Check()).find('\x1b'), std::string::npos);
   EXPECT_EQ(ExamineProcess(host_, "/proc", 10).name, "py?[2Jx");
 }
 
-TEST_F(DoctorWorkersTest, SaysWhatItCouldNotSee) {
+TEST_F(DoctorWorkersTest, ReportsUnreadableProcesses) {
   host_.PutProcess(10, 1, "python", kRuntimeAndTap);
   host_.PutFile("/proc/11/stat", "11 (secret) S 1");  // and no maps
   ASSERT_EQ(Check().size(), 3u);
@@ -127,7 +127,7 @@ TEST_F(DoctorWorkersTest, SaysWhatItCouldNotSee) {
   EXPECT_EQ(Check().size(), 2u);
 }
 
-TEST_F(DoctorWorkersTest, NoWorkerIsNoIllness) {
+TEST_F(DoctorWorkersTest, NoWorkerIsNoProblem) {
   ASSERT_EQ(Check().size(), 1u);
   EXPECT_EQ(Check()[0].severity, Severity::kNote);
 }

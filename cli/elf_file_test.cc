@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 constexpr char kLoader[] = "/lib64/ld-linux-x86-64.so.2";
 
-TEST(ElfFile, ReadsWhatLibrariesSayOfThemselves) {
+TEST(ElfFile, ReadsLibraryDescriptions) {
   FakeHostView host;
   host.PutFile("/lib.so", FakeElf{.interpreter = "",
                                   .symbols = {"nrt_init", "nrt_close"},

@@ -9,7 +9,7 @@
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/export_file.h"
-#include "cli/how_to_open.h"
+#include "cli/open_instructions.h"
 #include "cli/quantity.h"
 #include "cli/selection_view.h"
 #include "cli/shared_options.h"
@@ -20,7 +20,7 @@
 namespace neurontrace::cli {
 namespace {
 
-// Values of the options as typed; RequestOf parses them. TakeEnds moves values of `to` to
+// Values of the options as typed; RequestOf parses them. ParseEnds moves values of `to` to
 // `window_end` or `destination`.
 struct ExportOptions {
   std::string id;
@@ -165,7 +165,7 @@ absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
 }
 
 // Checks that exactly one of the ways to select a capture was used.
-absl::Status CheckWhich(const ExportOptions& options) {
+absl::Status CheckSelection(const ExportOptions& options) {
   if (options.continuous && !options.id.empty()) {
     return InvalidArgument(
         "--continuous selects the newest running continuous capture; omit {} or --continuous",
@@ -224,7 +224,7 @@ std::string DefaultPath(const v1::ExportRequest& request) {
 
 // Divides the values of --to into the end of the window and the destination of the aggregator. A
 // destination begins with / or s3://, and no time does.
-absl::Status TakeEnds(ExportOptions& options) {
+absl::Status ParseEnds(ExportOptions& options) {
   for (const std::string& text : options.to) {
     const bool is_destination = text.starts_with('/') || text.starts_with("s3://");
     std::string& taken = is_destination ? options.destination : options.window_end;
@@ -244,8 +244,8 @@ absl::Status TakeEnds(ExportOptions& options) {
 // Checks the options, finds the capture and runs the export. Interrupts end the program at once
 // until there is something to clean up.
 int RunExport(Context& context, ExportOptions options) {
-  if (const auto status = CheckWhich(options); !status.ok()) return FailUsage(status);
-  if (const auto status = TakeEnds(options); !status.ok()) return FailUsage(status);
+  if (const auto status = CheckSelection(options); !status.ok()) return FailUsage(status);
+  if (const auto status = ParseEnds(options); !status.ok()) return FailUsage(status);
   // Typed options are checked before any call, so that wrong usage does not depend on the
   // aggregator.
   auto request = RequestOf(options);
@@ -261,14 +261,14 @@ int RunExport(Context& context, ExportOptions options) {
   if (!options.destination.empty()) {
     request->set_destination(options.destination);
     const int code = ExportToDestination(context, *request, &interrupts);
-    SayHowToOpen(context, code, *request, "");
+    PrintOpenInstructions(context, code, *request, "");
     return code;
   }
   const std::string path = options.path.empty() ? DefaultPath(*request) : options.path;
   const PartialFiles partial_files =
       options.no_resume ? PartialFiles::kRestart : PartialFiles::kResume;
   const int code = ExportToFile(context, *request, {path, &interrupts, partial_files});
-  SayHowToOpen(context, code, *request, path);
+  PrintOpenInstructions(context, code, *request, path);
   return code;
 }
 

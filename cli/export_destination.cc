@@ -160,7 +160,7 @@ class FileDestination : public ExportDestination {
     }
     has_begun_ = true;
     ASSIGN_OR_RETURN(file_, OpenFrom(part_->path(), held_bytes));
-    part_->NoteFileName(name);
+    part_->RecordFileName(name);
     return absl::OkStatus();
   }
   absl::Status Write(uint32_t number, const std::string& data) override {

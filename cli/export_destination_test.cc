@@ -95,7 +95,7 @@ TEST_F(ExportDestinationTest, ALinkStaysAndWhatItLeadsToIsReplaced) {
   EXPECT_EQ(Read(elsewhere + "/directory/a"), "new");
 }
 
-TEST_F(ExportDestinationTest, WhatIsNoFileIsWrittenStraightInto) {
+TEST_F(ExportDestinationTest, WritesDirectlyIntoNonFiles) {
   // A device, as /dev/null is, and still one afterwards.
   const std::string null = root_ + "/null";
   if (mknod(null.c_str(), S_IFCHR | 0666, makedev(1, 3)) == 0) {
@@ -116,7 +116,7 @@ TEST_F(ExportDestinationTest, WhatIsNoFileIsWrittenStraightInto) {
   EXPECT_TRUE(std::filesystem::is_fifo(path_));
 }
 
-TEST_F(ExportDestinationTest, ADescriptorOfTheCallerGoesOnWhereItStands) {
+TEST_F(ExportDestinationTest, InheritedDescriptorContinuesAtItsOffset) {
   const UniqueFd file(open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_EQ(write(file.get(), "before ", 7), 7);
   for (const char* const place : {"/dev/fd/", "/proc/self/fd/"}) {
@@ -189,7 +189,7 @@ TEST_F(ExportDestinationTest, NamesStayBelowTheDirectory) {
   EXPECT_EQ(OpenDirectory("-").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(ExportDestinationTest, AFileGoesOnBehindWhatIsThere) {
+TEST_F(ExportDestinationTest, FileResumesAfterExistingBytes) {
   {
     auto file = OpenFile();
     ASSERT_TRUE((*file)->Resume()->empty());
@@ -218,7 +218,7 @@ TEST_F(ExportDestinationTest, AFileGoesOnBehindWhatIsThere) {
   EXPECT_EQ(Entries(), 1u);
 }
 
-TEST_F(ExportDestinationTest, ADirectoryGoesOnWithEachOfItsFiles) {
+TEST_F(ExportDestinationTest, DirectoryResumesEachFile) {
   {
     auto directory = OpenDirectory(path_);
     ASSERT_TRUE((*directory)->Begin("deep/whole", 0).ok());
@@ -247,7 +247,7 @@ TEST_F(ExportDestinationTest, ADirectoryGoesOnWithEachOfItsFiles) {
   EXPECT_EQ(Entries(), 1u);
 }
 
-TEST_F(ExportDestinationTest, WhatBeginsAnewHoldsNothing) {
+TEST_F(ExportDestinationTest, RestartedExportHoldsNothing) {
   for (const bool is_directory : {false, true}) {
     auto destination =
         OpenDestination({.path = path_, .is_directory = is_directory, .request = "r"});

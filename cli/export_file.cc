@@ -23,7 +23,7 @@ namespace {
 
 // Returns whether the filters excluded every event. The aggregator reports this only as a warning
 // with a known beginning.
-bool HasNothing(const v1::ExportDone& done) {
+bool IsEmptyExport(const v1::ExportDone& done) {
   return std::any_of(
       done.warnings().begin(), done.warnings().end(),
       [](const std::string& warning) { return warning.starts_with(kNothingSelected); });
@@ -31,7 +31,7 @@ bool HasNothing(const v1::ExportDone& done) {
 
 // Returns the exit code of an export that was written.
 ExitCode CodeOf(const v1::ExportDone& done) {
-  return done.capture_incomplete() || HasNothing(done) ? kExitIncomplete : kExitDone;
+  return done.capture_incomplete() || IsEmptyExport(done) ? kExitIncomplete : kExitDone;
 }
 
 // Prints warnings, notes and the verdict of an incomplete capture, below the line about the file.

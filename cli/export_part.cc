@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<ExportPart>> ExportPart::Open(const Spec& spec) {
   std::unique_ptr<ExportPart> part(new ExportPart(spec));
   part->path_ = spec.path + std::string(kPartEnding);
   // Without the note the name contains the pid, so that no other process uses it.
-  if (spec.request.empty() || !part->TakeNote()) {
+  if (spec.request.empty() || !part->AdoptResumeNote()) {
     part->note_.Close();
     part->path_ = fmt::format("{}.{}{}", spec.path, getpid(), kPartEnding);
   }
@@ -79,7 +79,7 @@ ExportPart::~ExportPart() {
 }
 
 // A note that exists without its owner is free; the lock decides.
-bool ExportPart::TakeNote() {
+bool ExportPart::AdoptResumeNote() {
   const std::string name = path_ + std::string(kNoteEnding);
   constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
@@ -112,27 +112,27 @@ bool ExportPart::TakeNote() {
       if (is_new) unlink(name.c_str());
       return false;
     }
-    ReadNote(std::string(note));
-    WriteNote();
+    ReadResumeNote(std::string(note));
+    WriteResumeNote();
     return true;
   }
   return false;
 }
 
-void ExportPart::ReadNote(const std::string& note) {
-  is_of_same_request_ = LineOf(note, kRequestKey) == spec_.request && IsOurs();
+void ExportPart::ReadResumeNote(const std::string& note) {
+  is_of_same_request_ = LineOf(note, kRequestKey) == spec_.request && IsOwned();
   if (is_of_same_request_) file_name_ = LineOf(note, kFileKey);
 }
 
 // Returns whether existing files may be continued: they are no link and belong to this user.
-bool ExportPart::IsOurs() const {
+bool ExportPart::IsOwned() const {
   struct stat about = {};
   if (lstat(path_.c_str(), &about) != 0 || about.st_uid != geteuid()) return false;
   return spec_.is_directory ? S_ISDIR(about.st_mode) : S_ISREG(about.st_mode);
 }
 
 // Without a note, or with a truncated one, the next export restarts, so errors are ignored.
-void ExportPart::WriteNote() {
+void ExportPart::WriteResumeNote() {
   std::string note =
       fmt::format("{}capture {}\n{}{}\n", kFirstLine, spec_.capture_id, kRequestKey, spec_.request);
   if (!file_name_.empty()) note += fmt::format("{}{}\n", kFileKey, file_name_);
@@ -140,17 +140,17 @@ void ExportPart::WriteNote() {
   [[maybe_unused]] const ssize_t n = is_cut ? 0 : pwrite(note_.get(), note.data(), note.size(), 0);
 }
 
-void ExportPart::NoteFileName(const std::string& name) {
+void ExportPart::RecordFileName(const std::string& name) {
   if (name == file_name_) return;
   file_name_ = name;
-  if (note_.valid()) WriteNote();
+  if (note_.valid()) WriteResumeNote();
 }
 
 // The note loses the file's name, because the file does not exist any more.
 absl::Status ExportPart::Clear() {
   RemoveTemporary(path_);
   file_name_.clear();
-  if (note_.valid()) WriteNote();
+  if (note_.valid()) WriteResumeNote();
   std::error_code error;
   if (spec_.is_directory && !std::filesystem::create_directory(path_, error)) {
     return FailedPrecondition("cannot create {}: {}", path_,

@@ -42,7 +42,7 @@ class ExportPart {
   // Returns the aggregator's name of a single file. Stored with left files; empty while there are
   // none.
   const std::string& file_name() const { return file_name_; }
-  void NoteFileName(const std::string& name);
+  void RecordFileName(const std::string& name);
 
   // Removes the files; for a directory creates it again, empty. Fails with FAILED_PRECONDITION if
   // it cannot be created.
@@ -57,12 +57,12 @@ class ExportPart {
  private:
   explicit ExportPart(const Spec& spec) : spec_(spec) {}
   // Takes the note and its lock. Returns false if the place cannot be taken.
-  bool TakeNote();
-  bool IsOurs() const;
+  bool AdoptResumeNote();
+  bool IsOwned() const;
   // Parses an existing note; one of another request counts as none.
-  void ReadNote(const std::string& note);
+  void ReadResumeNote(const std::string& note);
   // Replaces the note by the current state. Errors are ignored.
-  void WriteNote();
+  void WriteResumeNote();
 
   const Spec spec_;
   std::string path_;

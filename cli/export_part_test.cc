@@ -47,7 +47,7 @@ class ExportPartTest : public testing::Test {
   void LeaveSome(const std::string& request) const {
     const auto part = Open(request);
     Write(part->path(), "some");
-    part->NoteFileName("a.json");
+    part->RecordFileName("a.json");
     part->Leave();
   }
   static void Write(const std::filesystem::path& path, const std::string& text) {
@@ -98,7 +98,7 @@ TEST_F(ExportPartTest, IsOnTheDiskBeforeAndWithItsName) {
                           root + "/trace.part", root));
 }
 
-TEST_F(ExportPartTest, OfAnotherRequestItIsRemoved) {
+TEST_F(ExportPartTest, RemovesPartOfOtherRequest) {
   LeaveSome("one");
   {
     const auto part = Open("two");
@@ -127,7 +127,7 @@ TEST_F(ExportPartTest, AFileIsNoDirectoryAndALinkIsNeither) {
   EXPECT_EQ(Entries(), 1u);
 }
 
-TEST_F(ExportPartTest, WhoComesSecondHasAPlaceOfItsOwn) {
+TEST_F(ExportPartTest, SecondExportUsesSeparatePath) {
   const auto first = Open("same");
   Write(first->path(), "first");
   {
@@ -143,7 +143,7 @@ TEST_F(ExportPartTest, WhoComesSecondHasAPlaceOfItsOwn) {
   first->Leave();
 }
 
-TEST_F(ExportPartTest, WhatNoExportMadeIsLeftAlone) {
+TEST_F(ExportPartTest, LeavesForeignFilesAlone) {
   Write(place_, "a person's");
   EXPECT_FALSE(Open("same")->can_be_left());
   EXPECT_EQ(Read(place_), "a person's");
@@ -155,7 +155,7 @@ TEST_F(ExportPartTest, WhatNoExportMadeIsLeftAlone) {
   EXPECT_EQ(Entries(), 2u);
 }
 
-TEST_F(ExportPartTest, ANoteThatWasCutOffSaysNothing) {
+TEST_F(ExportPartTest, IgnoresTruncatedNote) {
   LeaveSome("same");
   const std::string note = Read(note_);
   for (size_t size = 0; size < note.size(); ++size) {

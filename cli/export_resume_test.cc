@@ -139,7 +139,7 @@ class ExportResumeTest : public CommandLineTest {
   FakeExports exports_;
 };
 
-TEST_F(ExportResumeTest, GoesOnByItselfWhereTheAggregatorGoesAndComesBack) {
+TEST_F(ExportResumeTest, ResumesAutomaticallyAfterAggregatorRestart) {
   export_retry_ms_ = 60'000;
   Break({300, 0, 200});
   EXPECT_EQ(Export(), kExitDone) << err_;
@@ -151,7 +151,7 @@ TEST_F(ExportResumeTest, GoesOnByItselfWhereTheAggregatorGoesAndComesBack) {
   EXPECT_EQ(Entries(), 1u);
 }
 
-TEST_F(ExportResumeTest, GivesUpAfterAWhileAndTheSameCommandGoesOn) {
+TEST_F(ExportResumeTest, GivesUpAndSameCommandResumes) {
   LeaveSome();
   EXPECT_THAT(err_, HasSubstr("is kept in " + path_ + ".part: the same command resumes it"));
   EXPECT_FALSE(std::filesystem::exists(path_));
@@ -162,7 +162,7 @@ TEST_F(ExportResumeTest, GivesUpAfterAWhileAndTheSameCommandGoesOn) {
   EXPECT_EQ(Entries(), 1u);
 }
 
-TEST_F(ExportResumeTest, WhatAnotherRequestLeftIsNeverTaken) {
+TEST_F(ExportResumeTest, NeverResumesOtherRequest) {
   LeaveSome();
   EXPECT_EQ(Export({"--clock-arguments"}), kExitDone) << err_;
   EXPECT_EQ(exports_.asked[0].held_size(), 0);
@@ -170,7 +170,7 @@ TEST_F(ExportResumeTest, WhatAnotherRequestLeftIsNeverTaken) {
   EXPECT_EQ(Entries(), 1u);
 }
 
-TEST_F(ExportResumeTest, BeginsAnewWhenToldToAndLeavesNothingThen) {
+TEST_F(ExportResumeTest, RestartsOnRequestAndLeavesNothing) {
   LeaveSome();
   EXPECT_EQ(Export({"--no-resume"}), kExitDone) << err_;
   EXPECT_EQ(exports_.sent, 1'000u);
@@ -206,7 +206,7 @@ TEST_F(ExportResumeTest, AnAggregatorThatKnowsOfNothingHeldSendsAllOfIt) {
   EXPECT_EQ(Read(path_), exports_.files["trace.json"]);
 }
 
-TEST_F(ExportResumeTest, DirectoriesGoOnFileByFile) {
+TEST_F(ExportResumeTest, DirectoriesResumeFileByFile) {
   exports_.files = {{"a.pb", Text(400)}, {"deep/b.pb", Text(500, 'b')}, {"deep/c.pb", Text(90)}};
   Break({600, 0, 0, 0});
   const std::string directory = root_ + "/run";
@@ -222,7 +222,7 @@ TEST_F(ExportResumeTest, DirectoriesGoOnFileByFile) {
   EXPECT_EQ(Entries(), 1u);
 }
 
-TEST_F(ExportResumeTest, WhatCannotPassLeavesNothing) {
+TEST_F(ExportResumeTest, FailedExportLeavesNothing) {
   exports_.code = grpc::StatusCode::NOT_FOUND;
   Break({300});
   EXPECT_EQ(Export(), kExitFailed);
@@ -238,14 +238,14 @@ TEST_F(ExportResumeTest, WhatCannotPassLeavesNothing) {
   EXPECT_EQ(Entries(), 0u);
 }
 
-TEST_F(ExportResumeTest, StandardOutputIsNotGoneOnWith) {
+TEST_F(ExportResumeTest, StandardOutputIsNotResumed) {
   Break({300});
   EXPECT_EQ(RunCli({"export", kCaptureId, "--format", "json", "-o", "-"}), kExitFailed);
   EXPECT_EQ(exports_.asked.size(), 1u);
   EXPECT_EQ(out_, Text(300));
 }
 
-TEST_F(ExportResumeTest, WhatChangesEachTimeIsNotBegunForEver) {
+TEST_F(ExportResumeTest, DoesNotRestartForever) {
   LeaveSome();
   int calls = 0;
   service_.export_script = [&calls](const grpc::ServerContext&, const v1::ExportRequest&,

@@ -62,8 +62,8 @@ Transferred ExportTransfer::Run() {
   ended.written = Resume();
   if (!ended.written.ok()) return ended;
   if (held_bytes_ != 0) {
-    Note(fmt::format("resuming {}: {} already received", destination_.part()->path(),
-                     FormatBytes(held_bytes_)));
+    ReportProgress(fmt::format("resuming {}: {} already received", destination_.part()->path(),
+                               FormatBytes(held_bytes_)));
   }
   do {
     ended = Call();
@@ -128,7 +128,7 @@ bool ExportTransfer::TryAgain(Transferred& ended) {
   const auto now = steady_clock::now();
   // Every new byte restarts the time, so that a slow connection that breaks often still succeeds.
   if (!broken_at_ || fresh_bytes_ != 0) {
-    if (!broken_at_) Note(fmt::format("{}; retrying", ended.call.error_message()));
+    if (!broken_at_) ReportProgress(fmt::format("{}; retrying", ended.call.error_message()));
     broken_at_ = now;
     pause_ = kFirstPause;
   }
@@ -156,7 +156,7 @@ absl::Status ExportTransfer::Resume() {
 }
 
 absl::Status ExportTransfer::Restart() {
-  Note(
+  ReportProgress(
       fmt::format("{}: the export changed since the partial download, because of better clock "
                   "models or more events; the export starts over",
                   differs_));
@@ -165,7 +165,7 @@ absl::Status ExportTransfer::Restart() {
   return destination_.Restart();
 }
 
-void ExportTransfer::Note(const std::string& words) {
+void ExportTransfer::ReportProgress(const std::string& words) {
   if (context_.quiet || context_.json) return;
   line_.Clear();
   Print(stderr, "note: {}\n", words);

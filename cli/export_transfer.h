@@ -63,7 +63,7 @@ class ExportTransfer {
   // Passes one reply to the destination.
   absl::Status Take(const v1::ExportReply& reply);
   // Prints a remark on stderr, unless --quiet or JSON was asked for.
-  void Note(const std::string& words);
+  void ReportProgress(const std::string& words);
 
   Context& context_;
   ExportDestination& destination_;

@@ -63,7 +63,7 @@ class FakeHostView final : public HostView {
     const std::string& real = it == links.end() ? path : it->second;
     return entries.contains(path) ? real : "";
   }
-  bool MayWrite(const std::string& path) override { return !unwritable.contains(path); }
+  bool CanWrite(const std::string& path) override { return !unwritable.contains(path); }
   absl::StatusOr<uint64_t> FreeBytes(const std::string&) override { return free_bytes; }
   absl::Status TryToConnect(const std::string&) override { return connect_status; }
   uint32_t user() override { return user_id; }

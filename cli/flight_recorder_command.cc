@@ -113,7 +113,7 @@ grpc::Status ListRunning(Context& context, const std::string& job, v1::ListCaptu
 
 // Turns a flight recorder on and waits until its workers record. Returns kExitIncomplete if some do
 // not.
-int TurnOn(Context& context, FlightRecorderOptions& options) {
+int EnableRecorder(Context& context, FlightRecorderOptions& options) {
   YieldToTyped(*options.on, context.config_origins, options.capture);
   auto spec = SpecOf(options.capture);
   if (!spec.ok()) {
@@ -135,7 +135,7 @@ int TurnOn(Context& context, FlightRecorderOptions& options) {
     Print("{}", FormatCaptureJson(capture));
     return code;
   }
-  Print("{}", FormatFlightRecorder(capture, AskRanks(context)));
+  Print("{}", FormatFlightRecorder(capture, FetchRanks(context)));
   if (const std::string left_out = DescribeDefaultFilter(*spec); !left_out.empty()) {
     Print("{}\n", left_out);
   }
@@ -172,7 +172,7 @@ absl::StatusOr<std::string> Choose(const v1::ListCapturesReply& running, const s
 }
 
 // Turns a flight recorder off. Refuses other captures, which an id could name by mistake.
-int TurnOff(Context& context, const FlightRecorderOptions& options) {
+int DisableRecorder(Context& context, const FlightRecorderOptions& options) {
   // Constructed first, before any call starts the threads of gRPC.
   CaptureWatch watch(context);
   std::string id = options.id;
@@ -230,7 +230,7 @@ int ShowFlightRecorders(Context& context, const FlightRecorderOptions& options) 
     Print("off{}; turn it on with neurontrace flight-recorder on\n",
           options.shown_job.empty() ? "" : " for job " + options.shown_job);
   }
-  const WorkerRanks ranks = running.captures().empty() ? WorkerRanks() : AskRanks(context);
+  const WorkerRanks ranks = running.captures().empty() ? WorkerRanks() : FetchRanks(context);
   for (int i = 0; i < running.captures_size(); ++i) {
     Print("{}{}", i == 0 ? "" : "\n", FormatFlightRecorder(running.captures(i), ranks));
   }
@@ -271,10 +271,10 @@ void AddFlightRecorderCommand(CLI::App& app, Context& context, Run& run) {
       ->check(NotEmpty("omit it for all"));
   options->on = on;
   on->callback([&context, &run, options] {
-    run = [&context, options] { return TurnOn(context, *options); };
+    run = [&context, options] { return EnableRecorder(context, *options); };
   });
   off->callback([&context, &run, options] {
-    run = [&context, options] { return TurnOff(context, *options); };
+    run = [&context, options] { return DisableRecorder(context, *options); };
   });
   status->callback([&context, &run, options] {
     run = [&context, options] { return ShowFlightRecorders(context, *options); };

@@ -13,7 +13,7 @@ std::string Folded(const std::vector<std::string>& lines, bool fold = true) {
   return folded.Format();
 }
 
-TEST(FoldedLinesTest, FoldsWhatDiffersInNumbersAndNamesAlone) {
+TEST(FoldedLinesTest, FoldsLinesDifferingInNumbersAndNames) {
   EXPECT_EQ(Folded({"i-0a1 pid 1 (ranks 0-3): idle", "a word", "i-0b2 pid 17 (ranks 4-7, 9): idle",
                     "i-0a1 pid 3 (ranks 8): idle"}),
             "i-0a1 pid 1 (ranks 0-3): idle (and 2 more like this)\na word\n");
@@ -24,7 +24,7 @@ TEST(FoldedLinesTest, FoldsWhatDiffersInNumbersAndNamesAlone) {
             "i-0a1: several workers of this node claim rank 1 (and 1 more like this)\n");
 }
 
-TEST(FoldedLinesTest, KeepsWhatSaysSomethingElse) {
+TEST(FoldedLinesTest, KeepsDifferentLines) {
   const std::vector<std::string> lines = {"i-0a1: idle", "i-0b2: busy", "i-0c3: idle",
                                           "i-0d4: a word", "pid 1: no tap"};
   std::string all;

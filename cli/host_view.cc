@@ -94,7 +94,7 @@ std::string SystemHostView::RealPath(const std::string& path) {
   return real == nullptr ? "" : real.get();
 }
 
-bool SystemHostView::MayWrite(const std::string& path) {
+bool SystemHostView::CanWrite(const std::string& path) {
   // AT_EACCESS checks with the effective user, as open does; plain access uses the real one.
   return faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
 }

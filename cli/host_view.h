@@ -46,7 +46,7 @@ class HostView {
   // Returns the path without symbolic links; "" if nothing exists there.
   virtual std::string RealPath(const std::string& path) = 0;
   // Returns whether this user may write to the file or directory; false if it does not exist.
-  virtual bool MayWrite(const std::string& path) = 0;
+  virtual bool CanWrite(const std::string& path) = 0;
   // Returns the bytes that this user may still write on the file system of `path`. Fails as Read
   // does, or with UNAVAILABLE.
   virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
@@ -71,7 +71,7 @@ class SystemHostView final : public HostView {
   std::vector<std::string> List(const std::string& directory) override;
   std::optional<PathFacts> Examine(const std::string& path) override;
   std::string RealPath(const std::string& path) override;
-  bool MayWrite(const std::string& path) override;
+  bool CanWrite(const std::string& path) override;
   absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;
   absl::Status TryToConnect(const std::string& socket) override;
   uint32_t user() override;

@@ -70,21 +70,21 @@ std::vector<const v1::CaptureWorkerStatus*> WorstFirst(const v1::Capture& captur
 
 // Returns the verb of a mode for this number of workers, such as "keeps its rings" or "were
 // collected".
-std::string WordOfMode(const v1::Capture& capture, size_t workers) {
-  const bool goes_on = capture.state() == v1::CAPTURE_STATE_RECORDING;
+std::string ModeName(const v1::Capture& capture, size_t workers) {
+  const bool is_running = capture.state() == v1::CAPTURE_STATE_RECORDING;
   const bool is_one = workers == 1;
   switch (capture.spec().mode()) {
     case v1::CAPTURE_MODE_FLIGHT_RECORDER:
       return fmt::format("{} {} rings",
-                         !goes_on ? "kept"
-                         : is_one ? "keeps"
-                                  : "keep",
+                         !is_running ? "kept"
+                         : is_one    ? "keeps"
+                                     : "keep",
                          is_one ? "its" : "their");
     case v1::CAPTURE_MODE_SNAPSHOT:
-      if (goes_on) return is_one ? "is being collected" : "are being collected";
+      if (is_running) return is_one ? "is being collected" : "are being collected";
       return is_one ? "was collected" : "were collected";
     default:
-      return !goes_on ? "recorded" : is_one ? "records" : "record";
+      return !is_running ? "recorded" : is_one ? "records" : "record";
   }
 }
 
@@ -204,7 +204,7 @@ std::string FormatParticipants(size_t workers, size_t framework_sources) {
 
 std::string ObstacleName(v1::CaptureObstacle obstacle) {
   if (!v1::CaptureObstacle_IsValid(obstacle)) return "unknown obstacle";
-  return std::string(WordsOf(static_cast<CaptureObstacle>(obstacle)));
+  return std::string(ToString(static_cast<CaptureObstacle>(obstacle)));
 }
 
 std::string OutcomeName(v1::CaptureWorkerState state) {
@@ -333,7 +333,7 @@ std::string FormatOutcomeSummary(const v1::Capture& capture) {
   if (!text.empty()) text += ")";
   if (late > 0) text += fmt::format(", {} of them joined late", late);
   return fmt::format("{} of {} {}{}\n{}{}{}", taking_part, FormatCounted(selected, "worker"),
-                     WordOfMode(capture, taking_part), text, FormatSkew(capture),
+                     ModeName(capture, taking_part), text, FormatSkew(capture),
                      FormatExecutions(capture), FormatReach(capture));
 }
 

@@ -38,7 +38,7 @@ v1::Capture CaptureOf(v1::CaptureMode mode) {
   return capture;
 }
 
-TEST(FormatOutcome, ReadsLikeThisWorstFirst) {
+TEST(FormatOutcome, FormatsExampleWorstFirst) {
   v1::Capture capture = CaptureOf(v1::CAPTURE_MODE_STREAM);
   capture.mutable_begin()->set_bound_ns(310'000);
   AddRecorded(capture, 101, -120'000);
@@ -97,7 +97,7 @@ TEST(FormatOutcome, NamesEveryObstacleAndEachMakesTheCaptureIncomplete) {
   }
 }
 
-TEST(FormatOutcome, SaysOfASnapshotHowFarItReachesBack) {
+TEST(FormatOutcome, ReportsReachOfSnapshot) {
   v1::Capture capture = CaptureOf(v1::CAPTURE_MODE_SNAPSHOT);
   capture.mutable_spec()->set_last_ns(20'000'000'000);
   AddRecorded(capture, 101, 0).set_reaches_back_ns(20'500'000'000);
@@ -114,7 +114,7 @@ TEST(FormatOutcome, SaysOfASnapshotHowFarItReachesBack) {
   EXPECT_EQ(ExitCodeOf(capture), kExitIncomplete);
 }
 
-TEST(FormatOutcome, SaysAtWhichExecutionItBegan) {
+TEST(FormatOutcome, ReportsFirstExecution) {
   v1::Capture capture = CaptureOf(v1::CAPTURE_MODE_STREAM);
   capture.mutable_begin()->set_first_execution(4711);
   capture.mutable_begin()->set_last_execution(4730);
@@ -158,7 +158,7 @@ TEST(FormatOutcome, ACaptureByExecutionThatHasNoneFallsShort) {
   EXPECT_EQ(ExitCodeOf(capture), kExitDone) << "it may still come";
 }
 
-TEST(FormatCapture, TellsOnceHowAWorkerIsBroughtToRecord) {
+TEST(FormatCapture, ExplainsOnceHowToMakeWorkerRecord) {
   v1::Capture capture = CaptureOf(v1::CAPTURE_MODE_STREAM);
   v1::CaptureWorkerStatus& worker = AddWorker(capture, 101, v1::CAPTURE_WORKER_STATE_REFUSED);
   worker.set_obstacle(v1::CAPTURE_OBSTACLE_NO_TAP);
@@ -172,7 +172,7 @@ TEST(FormatCapture, TellsOnceHowAWorkerIsBroughtToRecord) {
   EXPECT_THAT(text, HasSubstr("missing     pid 101 was refused\n"));
 }
 
-TEST(ExitCodeOf, TellsWhatDidNotBegin) {
+TEST(ExitCodeOf, ReportsUnstartedWorkers) {
   v1::Capture capture = CaptureOf(v1::CAPTURE_MODE_STREAM);
   EXPECT_EQ(ExitCodeOf(capture), kExitFailed) << "it matched nothing";
   AddWorker(capture, 101, v1::CAPTURE_WORKER_STATE_ARMED);

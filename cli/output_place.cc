@@ -64,7 +64,7 @@ std::optional<int> OwnDescriptor(const std::string& link) {
 // Applies the rule of fs.protected_symlinks, which reading links instead of following them would
 // evade. In a world-writable sticky directory a link is followed only if its owner is this user or
 // the directory's owner.
-bool MayFollow(const std::string& link, const struct stat& about) {
+bool CanFollow(const std::string& link, const struct stat& about) {
   struct stat directory = {};
   if (stat(ParentOfOutput(link).c_str(), &directory) != 0) return false;
   const bool is_everybodys =
@@ -193,7 +193,7 @@ absl::StatusOr<OutputPlace> FindOutputPlace(const std::string& typed) {
       if (!S_ISDIR(about.st_mode)) place.kind = OutputPlace::Kind::kStream;
       return place;
     }
-    if (!MayFollow(path, about)) {
+    if (!CanFollow(path, about)) {
       return CannotWriteTo(
           typed,
           fmt::format(

@@ -44,7 +44,7 @@ class OutputPlaceTest : public testing::Test {
   const std::string root_ = testing::TempDir() + "/nt_output_place_" + std::to_string(getpid());
 };
 
-TEST_F(OutputPlaceTest, KnowsWhatIsWrittenStraightInto) {
+TEST_F(OutputPlaceTest, DetectsDirectlyWrittenOutputs) {
   EXPECT_EQ(KindOf(At("absent")), Kind::kNew);
   std::ofstream(At("file")) << "x";
   EXPECT_EQ(KindOf(At("file")), Kind::kNew);
@@ -65,7 +65,7 @@ TEST_F(OutputPlaceTest, KnowsWhatIsWrittenStraightInto) {
   EXPECT_EQ(KindOf("/dev/stderr"), Kind::kDescriptor);
 }
 
-TEST_F(OutputPlaceTest, WhatCannotBeWrittenIsKnownBefore) {
+TEST_F(OutputPlaceTest, DetectsUnwritableOutputBeforehand) {
   EXPECT_EQ(Problem(At("file")), "");
   EXPECT_EQ(Problem(At("directory"), true), "");
   EXPECT_EQ(Problem(At("directory/"), true), "");
@@ -107,7 +107,7 @@ TEST_F(OutputPlaceTest, ADescriptorHasToBeOpenForWriting) {
 }
 
 // A rename in its place would fail when everything is recorded.
-TEST_F(OutputPlaceTest, WhatTheKernelWouldNotReplaceIsKnownBefore) {
+TEST_F(OutputPlaceTest, DetectsUnreplaceableOutputBeforehand) {
   if (geteuid() != 0) GTEST_SKIP() << "only root changes owners";
   std::ofstream(At("file")) << "x";
   std::filesystem::permissions(root_, std::filesystem::perms(01777));

@@ -91,7 +91,7 @@ void ProcessTree::Scan() {
   while (!waiting.empty()) {
     const uint32_t pid = waiting.back();
     waiting.pop_back();
-    Note(ExamineProcess(host_, proc_, pid));
+    Record(ExamineProcess(host_, proc_, pid));
     const auto [first, last] = children.equal_range(pid);
     for (auto it = first; it != last; ++it) {
       if (seen.insert(it->second).second) waiting.push_back(it->second);
@@ -108,7 +108,7 @@ bool ProcessTree::Has(uint32_t pid) const {
   return false;
 }
 
-void ProcessTree::Note(const ProcessSeen& process) {
+void ProcessTree::Record(const ProcessSeen& process) {
   has_seen_loaded_ |= process.has_libc;
   has_seen_tap_ |= process.has_tap;
   has_seen_runtime_ |= process.has_runtime;

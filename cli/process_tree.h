@@ -46,7 +46,7 @@ class ProcessTree {
 
  private:
   // Adds what one look showed of a process.
-  void Note(const ProcessSeen& process);
+  void Record(const ProcessSeen& process);
 
   HostView& host_;
   const std::string proc_;

@@ -17,7 +17,7 @@ class ProcessTreeTest : public testing::Test {
   ProcessTree tree_{host_, "/proc", 10};
 };
 
-TEST_F(ProcessTreeTest, SeesWhatDescendsFromTheCommandAndNothingElse) {
+TEST_F(ProcessTreeTest, SeesOnlyDescendants) {
   host_.PutProcess(10, 1, "sh", kTap);
   host_.PutProcess(11, 10, "python (x) S 4", kTap);
   host_.PutProcess(12, 11, "python", std::string(kTap) + kRuntime);
@@ -32,7 +32,7 @@ TEST_F(ProcessTreeTest, SeesWhatDescendsFromTheCommandAndNothingElse) {
   EXPECT_FALSE(tree_.Has(1));
 }
 
-TEST_F(ProcessTreeTest, NamesWhoHasTheRuntimeAndNoTap) {
+TEST_F(ProcessTreeTest, NamesProcessesWithRuntimeAndNoTap) {
   host_.PutProcess(10, 1, "sh", kTap);
   host_.PutProcess(12, 10, "python", kRuntime);
   tree_.Scan();
@@ -60,7 +60,7 @@ TEST_F(ProcessTreeTest, IsLoadedOnceTheCLibraryIsMapped) {
   EXPECT_TRUE(tree_.has_seen_loaded());
 }
 
-TEST_F(ProcessTreeTest, WhatCannotBeReadIsNotSeen) {
+TEST_F(ProcessTreeTest, IgnoresUnreadableProcesses) {
   host_.PutProcess(10, 1, "sh", "");
   host_.PutFile("/proc/10/stat", "nonsense");
   host_.PutFile("/proc/self/maps", kRuntime);

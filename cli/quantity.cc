@@ -21,7 +21,7 @@ struct Amount {
 
 // Parses a number that is not negative, and the text after it. Returns false if there is none. No
 // exponents, signs or infinities are accepted.
-bool TakeAmount(std::string_view text, Amount& amount) {
+bool ParseAmount(std::string_view text, Amount& amount) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount.value,
                                             std::chars_format::fixed);
   amount.unit = std::string_view(end, static_cast<size_t>(text.data() + text.size() - end));
@@ -50,7 +50,7 @@ absl::StatusOr<uint64_t> ParseByteRate(std::string_view text) {
 
 absl::StatusOr<uint32_t> ParseProcessorShare(std::string_view text) {
   Amount amount;
-  if (TakeAmount(text, amount) && amount.unit == "%") {
+  if (ParseAmount(text, amount) && amount.unit == "%") {
     const double millionths = amount.value * 1e4;
     // Smaller shares would be rounded to 0, which means no budget.
     if (millionths >= 1 && millionths <= 1e6) {
@@ -103,7 +103,7 @@ absl::StatusOr<uint32_t> ParseRequirement(std::string_view text) {
   if (text == "all") return 100;
   if (text == "any") return 0;
   Amount amount;
-  if (TakeAmount(text, amount) && amount.unit == "%" && amount.value >= 1 && amount.value <= 100 &&
+  if (ParseAmount(text, amount) && amount.unit == "%" && amount.value >= 1 && amount.value <= 100 &&
       amount.value == std::floor(amount.value)) {
     return static_cast<uint32_t>(amount.value);
   }

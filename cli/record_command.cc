@@ -55,10 +55,10 @@ absl::Status Complete(const Context& context, RecordArguments& arguments) {
     return InvalidArgument("write -- before the command: neurontrace record -- {} …",
                            arguments.words.front());
   }
-  if (context.command_words.empty()) {
+  if (context.command_line.empty()) {
     return InvalidArgument("no command given; use neurontrace record -- COMMAND …");
   }
-  options.command = context.command_words;
+  options.command = context.command_line;
   v1::CaptureSpec& spec = options.spec;
   // The checks below repeat those of the aggregator, which starts only later.
   RETURN_IF_ERROR(CheckIdentityText("--name", arguments.name));
@@ -113,7 +113,7 @@ int RunRecord(Context& context, RecordArguments& arguments) {
 }
 
 // Adds the options that select events.
-void AddWhatIsRecorded(CLI::App& command, RecordArguments& arguments) {
+void AddSelectionOptions(CLI::App& command, RecordArguments& arguments) {
   AddEventTypes(command, arguments.event_types);
   command.add_flag("--all-events", arguments.all_events,
                    "Include allocation events, which are numerous and omitted by default");
@@ -162,7 +162,7 @@ void AddRecordCommand(CLI::App& app, Context& context, Run& run) {
   AddFormat(*command, arguments->format);
   command->add_option("--name", arguments->name, "Name of the capture")
       ->check(NotEmpty("omit it to give no name"));
-  AddWhatIsRecorded(*command, *arguments);
+  AddSelectionOptions(*command, *arguments);
   AddPlaces(*command, arguments->options);
   command->footer(
       "Examples:\n"

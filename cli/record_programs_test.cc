@@ -38,7 +38,7 @@ TEST_F(RecordProgramsTest, GoesWhereItIsSent) {
   EXPECT_EQ(found->tap, "/tmp/tap.so");
 }
 
-TEST_F(RecordProgramsTest, SaysWhatIsNotThereAndHowToNameIt) {
+TEST_F(RecordProgramsTest, ReportsMissingProgramAndOption) {
   there_.erase("/opt/bin/neurontrace-aggregator");
   EXPECT_THAT(std::string(Find({.own_directory = "/opt/bin"}).status().message()),
               HasSubstr("no /opt/bin/neurontrace-aggregator; set the directory"));

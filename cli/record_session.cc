@@ -18,8 +18,8 @@
 #include "cli/capture_progress.h"
 #include "cli/capture_view.h"
 #include "cli/export_file.h"
-#include "cli/how_to_open.h"
 #include "cli/interrupt_watcher.h"
+#include "cli/open_instructions.h"
 #include "cli/output_place.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
@@ -232,7 +232,7 @@ void RecordSession::AwaitCommand() {
 
 void RecordSession::Handle(const signalfd_siginfo& signal) {
   if (signal.ssi_signo == SIGCHLD) {
-    NoteDaemons();
+    RecordDaemons();
     return;
   }
   // The terminal sends its signals to the whole process group, so the command has received them.
@@ -241,7 +241,7 @@ void RecordSession::Handle(const signalfd_siginfo& signal) {
   command_->Forward(static_cast<int>(signal.ssi_signo));
 }
 
-void RecordSession::NoteDaemons() {
+void RecordSession::RecordDaemons() {
   if (!lost_daemon_.empty()) return;
   if (aggregator_ != nullptr && !aggregator_->is_running()) lost_daemon_ = "aggregator";
   if (agent_ != nullptr && !agent_->is_running()) lost_daemon_ = "agent";
@@ -328,12 +328,12 @@ void RecordSession::Conclude() {
     if (agent_ != nullptr) agent_->Kill();
     if (aggregator_ != nullptr) aggregator_->Kill();
   });
-  NoteDaemons();
+  RecordDaemons();
   if (capture_.capture_id().empty()) {  // ended by a signal before there was one
     problem_ = "the command was ended before it started; no trace";
-    Say(problem_ + "\n");
+    PrintMessage(problem_ + "\n");
   } else if (const absl::Status stopped = StopCapture(); !stopped.ok()) {
-    KeepStore(std::string(stopped.message()));
+    PreserveStore(std::string(stopped.message()));
   } else {
     Report();
   }
@@ -343,7 +343,7 @@ void RecordSession::Conclude() {
   if (options_.keep_store && !has_kept_store_) {
     directory_->Keep();
     has_kept_store_ = true;
-    Say(fmt::format("the store is kept in {}/store\n", directory_->path()));
+    PrintMessage(fmt::format("the store is kept in {}/store\n", directory_->path()));
   }
   if (options_.json) PrintJson();
 }
@@ -358,7 +358,7 @@ void RecordSession::ReportFailure(const absl::Status& status) {
 }
 
 // Messages are lines of this program among those of the command on stderr.
-void RecordSession::Say(const std::string& text) const {
+void RecordSession::PrintMessage(const std::string& text) const {
   if (!options_.quiet && !options_.json) Print(stderr, "neurontrace: {}", text);
 }
 
@@ -411,22 +411,22 @@ void RecordSession::Report() {
     exported_ = results.Take();
   }
   if (has_events && !options_.json) {
-    Say(fmt::format("the command ended with {}\n", command_->Outcome()));
+    PrintMessage(fmt::format("the command ended with {}\n", command_->Outcome()));
     WorkerRanks ranks;
     ranks.Take(capture_);
     const std::string outcome = FormatCapture(capture_, ranks, CaptureDetail::kShort);
     if (!options_.quiet) Print(stderr, "{}{}", outcome, exported_);
   }
-  if (!has_events) SayWhyNothing();
-  if (has_events && code == kExitFailed) KeepStore("the trace could not be written");
-  const std::string how = HowToOpen(options_.request, options_.path);
+  if (!has_events) PrintWhyNothing();
+  if (has_events && code == kExitFailed) PreserveStore("the trace could not be written");
+  const std::string how = OpenInstructions(options_.request, options_.path);
   if (code != kExitFailed && !how.empty() && !options_.json && !options_.quiet) {
     Print(stderr, "{}\n", how);
   }
 }
 
 // The reasons are ordered from certain to likely.
-std::vector<std::string> RecordSession::WhyNothing() {
+std::vector<std::string> RecordSession::NoRecordingReasons() {
   std::vector<std::string> reasons;
   if (!lost_daemon_.empty()) {
     reasons.push_back(fmt::format("the private {} ended early", lost_daemon_));
@@ -452,8 +452,8 @@ std::vector<std::string> RecordSession::WhyNothing() {
   return reasons;
 }
 
-void RecordSession::SayWhyNothing() {
-  reasons_ = WhyNothing();
+void RecordSession::PrintWhyNothing() {
+  reasons_ = NoRecordingReasons();
   if (options_.json) return;
   std::string lines;
   for (const std::string& reason : reasons_) lines += "  " + reason + "\n";
@@ -461,7 +461,7 @@ void RecordSession::SayWhyNothing() {
   Print(stderr, "neurontrace: {}\n{}", problem_, lines);
 }
 
-void RecordSession::KeepStore(const std::string& why) {
+void RecordSession::PreserveStore(const std::string& why) {
   if (directory_ == nullptr) return;
   directory_->Keep();
   has_kept_store_ = true;

@@ -73,7 +73,7 @@ class RecordSession {
   // Handles one signal that was sent to this program.
   void Handle(const signalfd_siginfo& signal);
   // Remembers the first daemon that has ended, for the explanation of an empty trace.
-  void NoteDaemons();
+  void RecordDaemons();
   // Examines the command's processes from time to time, to explain later why there was no worker.
   void ScanProcesses();
   // Asks the aggregator whether the capture has a worker; false if it does not answer soon.
@@ -82,15 +82,15 @@ class RecordSession {
   // ends.
   absl::Status StopCapture();
   // Prints a message on stderr, unless --quiet or JSON was asked for.
-  void Say(const std::string& text) const;
+  void PrintMessage(const std::string& text) const;
   // Exports and prints the result.
   void Report();
   // Returns the reasons for which nothing was recorded, and sets `problem_`.
-  std::vector<std::string> WhyNothing();
-  void SayWhyNothing();
+  std::vector<std::string> NoRecordingReasons();
+  void PrintWhyNothing();
   void PrintJson() const;
   // Keeps the scratch directory and prints how to export from it later.
-  void KeepStore(const std::string& why);
+  void PreserveStore(const std::string& why);
 
   Context& context_;
   const RecordOptions& options_;

@@ -30,20 +30,20 @@ std::string Prefix() { return fmt::format("neurontrace-record-{}-", getuid()); }
 
 // Returns whether the path is a directory of this user, and no link to one: it will be removed with
 // its contents.
-bool IsOurs(const std::string& path) {
+bool IsOwned(const std::string& path) {
   struct stat about;
   return lstat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == getuid();
 }
 
 // Removes directories of earlier runs with a lock that nobody holds. Kept directories have no lock,
 // and a new one has none until it is locked.
-void RemoveLeftBehind(const std::string& base) {
+void RemoveLeftovers(const std::string& base) {
   std::error_code error;
   int entries = 0;
   for (fs::directory_iterator it(base, error), end; !error && it != end; it.increment(error)) {
     if (++entries > kEntriesMax) return;
     const std::string path = it->path().string();
-    if (!it->path().filename().string().starts_with(Prefix()) || !IsOurs(path)) continue;
+    if (!it->path().filename().string().starts_with(Prefix()) || !IsOwned(path)) continue;
     const UniqueFd lock(open((path + kLockName).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (!lock.valid() || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
     std::error_code ignored;  // the next run tries again
@@ -55,7 +55,7 @@ void RemoveLeftBehind(const std::string& base) {
 
 absl::StatusOr<std::unique_ptr<ScratchDirectory>> ScratchDirectory::Make(const std::string& base) {
   // Remains are removed first: they may fill the disk that this run needs.
-  RemoveLeftBehind(base);
+  RemoveLeftovers(base);
   std::string path = base + "/" + Prefix() + "XXXXXX";
   if (mkdtemp(path.data()) == nullptr) {
     return FailedPrecondition("cannot create a directory in {}: {}", base, strerror(errno));

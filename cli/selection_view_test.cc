@@ -21,7 +21,7 @@ v1::CaptureSpec SpecOfFact(const char* key, const char* value) {
   return spec;
 }
 
-TEST(Selection, IsSaidWithEverythingThatNarrowsIt) {
+TEST(Selection, DescribesEveryCondition) {
   EXPECT_EQ(FormatSelection({}), "");
   EXPECT_TRUE(IsOfEveryJob({}));
   v1::CaptureSpec spec = SpecOfFact("slurm", "4711");
@@ -97,7 +97,7 @@ TEST_F(SelectionCommandTest, CapturesAreListedByAnyNameOfTheirJob) {
   EXPECT_THAT(out_, HasSubstr("workers     slurm=4711\n"));
 }
 
-TEST_F(SelectionCommandTest, WhoLooksForWorkersOfAJobIsNotToldToLoadTheTap) {
+TEST_F(SelectionCommandTest, JobFilterDoesNotSuggestLoadingTap) {
   service_.has_workers = false;
   EXPECT_EQ(RunCli({"workers", "--job", "typo"}), kExitDone);
   EXPECT_EQ(out_,

@@ -25,12 +25,12 @@ CLI::Option* DescribeFormats(CLI::Option* option, std::string_view more) {
 
 }  // namespace
 
-CLI::Validator NotEmpty(const std::string& way_out) {
+CLI::Validator NotEmpty(const std::string& remedy) {
   return CLI::Validator(
-      [way_out](const std::string& value) {
+      [remedy](const std::string& value) {
         // Commas alone are also empty, as each item would be.
         if (!SplitList({value}).empty()) return std::string();
-        return "it is empty (an unset variable?): " + way_out;
+        return "it is empty (an unset variable?): " + remedy;
       },
       "");
 }

@@ -55,7 +55,7 @@ TEST(ParseDuration, UnderstandsUnits) {
   EXPECT_EQ(*ParseDuration("0"), 0u);
 }
 
-TEST(ParseDuration, RefusesTheRestAndSaysWhatItTakes) {
+TEST(ParseDuration, RejectsOthersAndListsUnits) {
   for (const char* text : {"1e3s", "", "s", "7", "0.5", "-1s", "5 parsecs", "nan", "1e30h"}) {
     EXPECT_FALSE(ParseDuration(text).ok()) << text;
   }

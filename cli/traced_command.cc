@@ -36,7 +36,7 @@ absl::StatusOr<Pipe> MakePipe() {
 [[noreturn]] void BecomeCommand(const std::vector<std::string>& words,
                                 const std::vector<TracedCommand::Variable>& environment,
                                 pid_t parent, const sigset_t& mask, Pipe& go, Pipe& failure) {
-  DieWith(parent, SIGKILL);
+  SetParentDeathSignal(parent, SIGKILL);
   go.in.Close();  // so that the parent's end is the only one
   for (const auto& variable : environment) {
     setenv(variable.name.c_str(), variable.value.c_str(), 1);

@@ -47,7 +47,7 @@ TEST_F(TracedCommandTest, KeepsTheExitCode) {
   EXPECT_EQ(command->Outcome(), "exit code 7");
 }
 
-TEST_F(TracedCommandTest, SaysSignalsAsShellsDo) {
+TEST_F(TracedCommandTest, ReportsSignalsLikeShells) {
   const auto command = Run({"sh", "-c", "kill -TERM $$"});
   EXPECT_EQ(command->exit_code(), 128 + SIGTERM);
   EXPECT_EQ(command->Outcome(), "signal 15 (Terminated)");
@@ -57,7 +57,7 @@ TEST_F(TracedCommandTest, HasTheEnvironmentThatItWasGiven) {
   EXPECT_EQ(Run({"sh", "-c", "test \"$GIVEN\" = 'a b'"}, {{"GIVEN", "a b"}})->exit_code(), 0);
 }
 
-TEST_F(TracedCommandTest, ReleaseTellsWhatExecSays) {
+TEST_F(TracedCommandTest, ReleaseReturnsExecError) {
   EXPECT_EQ(Prepare({"no-such-command-of-anyone"})->Release(), ENOENT);
   EXPECT_EQ(Prepare({"/"})->Release(), EACCES);
 }
@@ -70,14 +70,14 @@ TEST_F(TracedCommandTest, ASignalEndsItBeforeItsReleaseToo) {
   EXPECT_EQ(command->exit_code(), 128 + SIGTERM);
 }
 
-TEST_F(TracedCommandTest, WhatNobodyReleasesDoesNotRun) {
+TEST_F(TracedCommandTest, UnreleasedCommandDoesNotRun) {
   const std::string mark = testing::TempDir() + "/traced_command_mark";
   std::filesystem::remove(mark);
   Prepare({"touch", mark}).reset();
   EXPECT_FALSE(std::filesystem::exists(mark));
 }
 
-TEST(FindProgram, LooksAsAShellDoes) {
+TEST(FindProgram, SearchesLikeShell) {
   const std::string base = testing::TempDir() + "/find_program";
   std::filesystem::create_directories(base + "/a");
   std::filesystem::create_directories(base + "/b/dir");
@@ -93,7 +93,7 @@ TEST(FindProgram, LooksAsAShellDoes) {
   EXPECT_EQ(FindProgram("./here", path), "./here");
 }
 
-TEST(WithPreload, KeepsWhatIsThere) {
+TEST(WithPreload, KeepsExistingPreloads) {
   EXPECT_EQ(WithPreload("/tap.so", ""), "/tap.so");
   EXPECT_EQ(WithPreload("/tap.so", "/a.so:/b.so"), "/tap.so:/a.so:/b.so");
 }

@@ -41,7 +41,7 @@ class ValidateCommandTest : public CommandLineTest {
   const std::string path_ = testing::TempDir() + "/validate_command.pftrace";
 };
 
-TEST_F(ValidateCommandTest, TellsByItsExitCodeWhetherSomethingIsWrong) {
+TEST_F(ValidateCommandTest, ExitCodeReflectsFindings) {
   EXPECT_EQ(RunOn(kSound), kExitDone);
   EXPECT_THAT(out_, HasSubstr("\nno problems\n"));
   EXPECT_EQ(RunOn("{}"), kExitFailed);

@@ -42,7 +42,7 @@ std::string CheckState(const std::string& state) {
 }
 
 // Removes workers in other states. The request has no such filter.
-void KeepState(const std::string& state, v1::ListWorkersReply& reply) {
+void FilterByState(const std::string& state, v1::ListWorkersReply& reply) {
   auto& workers = *reply.mutable_workers();
   workers.erase(std::remove_if(workers.begin(), workers.end(),
                                [&state](const v1::WorkerInventory& worker) {
@@ -90,7 +90,7 @@ int ListWorkers(Context& context, const WorkersOptions& options) {
   if (const auto status = context.stub().ListWorkers(&call, request, &reply); !status.ok()) {
     return Fail(context, status);
   }
-  if (!options.state.empty()) KeepState(options.state, reply);
+  if (!options.state.empty()) FilterByState(options.state, reply);
   const int code = HasConflict(reply.jobs()) ? kExitIncomplete : kExitDone;
   if (context.json) {
     // A raw id of bytes would be base64 in JSON, which nobody can compare with a capture's id.

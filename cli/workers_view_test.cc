@@ -49,7 +49,7 @@ size_t LinesOf(const std::string& text) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-TEST(WorkersViewTest, ReadsLikeThisInTheOrderOfRanks) {
+TEST(WorkersViewTest, FormatsExampleInRankOrder) {
   v1::ListWorkersReply reply;
   v1::JobRanks& job = AddJob(reply, 3, 3, 8);
   job.set_cores_without_rank(2);

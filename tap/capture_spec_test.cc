@@ -85,7 +85,7 @@ TEST(CaptureSpecTest, ReadsCollect) {
   EXPECT_THAT(Parse(packet, &command), StrEq("the protocol version is unknown"));
 }
 
-TEST(CaptureSpecTest, RefusesWhatIsOutOfBounds) {
+TEST(CaptureSpecTest, RejectsOutOfBounds) {
   AgentCommand command;
   TapTestStart start;
   start.start.max_events_per_nc = kTapEventsPerCoreMin - 1;
@@ -105,7 +105,7 @@ TEST(CaptureSpecTest, RefusesWhatIsOutOfBounds) {
   EXPECT_THAT(Parse(start.Packet(), &command), StrEq("START has no capture id"));
 }
 
-TEST(CaptureSpecTest, RefusesNamesThatLie) {
+TEST(CaptureSpecTest, RejectsInconsistentNames) {
   AgentCommand command;
   TapTestStart start;
   start.names = {std::string(kTapEventNameBytesMax + 1, 'x')};

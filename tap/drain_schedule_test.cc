@@ -49,7 +49,7 @@ TEST_F(DrainScheduleTest, NothingIsDueWithoutCores) {
   EXPECT_EQ(schedule_.Next(kNow), DrainSchedule::kNoSlot);
 }
 
-TEST_F(DrainScheduleTest, QuietCoresAreLookedAtEvery200Ms) {
+TEST_F(DrainScheduleTest, PollsQuietCoresEvery200Ms) {
   Begin(1, 65536);
   for (int i = 0; i < 10; ++i) Drained(0, 0);
   EXPECT_EQ(schedule_.interval_ns(0), DrainSchedule::kIntervalMaxNs);

@@ -91,7 +91,7 @@ NrtStatus CallCommunicator(RealFunction* function, const char* name, int32_t cor
   const NrtStatus status = real(arguments...);
   const KeptErrno kept;
   if (status == kNrtSuccess) {
-    ProcessTap().NoteCommunicator(core, device_id, device_count, name);
+    ProcessTap().RecordCommunicator(core, device_id, device_count, name);
   }
   return status;
 }

@@ -36,7 +36,7 @@ class RingWriterTest : public ::testing::Test {
   uint64_t ids_end_ = 0;
 };
 
-TEST_F(RingWriterTest, GivesBackWhatWasWritten) {
+TEST_F(RingWriterTest, RoundTripsRecords) {
   const uint8_t id[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   writer_.SetCapture(id);
   ASSERT_TRUE(Append("{\"events\":[]}"));
@@ -85,7 +85,7 @@ TapLoss LossIn(const TapTestRecord& record) {
   return loss;
 }
 
-TEST_F(RingWriterTest, TellsTheLossOnceThereIsRoom) {
+TEST_F(RingWriterTest, ReportsLossOnceSpaceIsFree) {
   const std::string json(100'000, 'x');
   while (Append(json)) {
   }

@@ -56,7 +56,7 @@ bool RuntimeGate::AcquireForApp(Claim claim, uint32_t timeout_ms) {
   Wake();
   // At exit the tap's thread also has to write its last record, so the application waits for its
   // acknowledgement.
-  while (TapHolds() || (claim == Claim::kExit && thread_alive_ && !exit_acknowledged_)) {
+  while (TapHolds() || (claim == Claim::kExit && thread_running_ && !exit_acknowledged_)) {
     const int error = timeout_ms == 0 ? pthread_cond_wait(&changed_, &mutex_)
                                       : pthread_cond_timedwait(&changed_, &mutex_, &deadline);
     // The claim stays: until ReleaseFromApp the tap may only release its trace, and starts no new
@@ -114,7 +114,7 @@ bool RuntimeGate::ClaimThread() {
 
 void RuntimeGate::ThreadStarting() {
   const PthreadLock lock(&mutex_);
-  thread_alive_ = true;
+  thread_running_ = true;
 }
 
 void RuntimeGate::ThreadRuns() {
@@ -125,7 +125,7 @@ void RuntimeGate::ThreadRuns() {
 
 void RuntimeGate::ThreadEnded() {
   const PthreadLock lock(&mutex_);
-  thread_alive_ = false;
+  thread_running_ = false;
   inside_ = false;
   owns_trace_ = false;
   pthread_cond_broadcast(&changed_);
@@ -179,7 +179,7 @@ void RuntimeGate::Leave(bool owns_trace) {
   pthread_cond_broadcast(&changed_);
 }
 
-void RuntimeGate::SetRuntimeGone() {
+void RuntimeGate::SetRuntimeClosed() {
   const PthreadLock lock(&mutex_);
   if (initialised_) ++closes_;
   initialised_ = false;

@@ -83,7 +83,7 @@ class RuntimeGate {
   // Ends an Enter. `owns_trace`: a trace of the tap is running.
   void Leave(bool owns_trace);
   // Records that the runtime itself has reported that it is closed.
-  void SetRuntimeGone();
+  void SetRuntimeClosed();
   // Confirms that the last record of an exiting process has been written.
   void AcknowledgeExit();
 
@@ -97,7 +97,7 @@ class RuntimeGate {
 
  private:
   // Returns whether application threads have to wait for the tap. Requires mutex_.
-  bool TapHolds() const { return thread_alive_ && (inside_ || owns_trace_); }
+  bool TapHolds() const { return thread_running_ && (inside_ || owns_trace_); }
 
   std::atomic<uint32_t> waiting_{0};  // threads between AcquireForApp and ReleaseFromApp
   std::atomic<int> wake_fd_{-1};
@@ -109,7 +109,7 @@ class RuntimeGate {
   pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;
   // Under mutex_:
   bool thread_claimed_ = false;  // ClaimThread has returned true
-  bool thread_alive_ = false;    // or about to be created
+  bool thread_running_ = false;  // or about to be created
   bool initialised_ = false;
   bool vouched_ = false;  // see View
   bool exiting_ = false;

@@ -21,7 +21,7 @@ constexpr char kEventKey[] = "\"event_type\"";
 constexpr char kIdKey[] = "\"nc_local_id\"";
 // Estimates in bytes: of an event, of the part of a document that EstimateEvents searches, and of
 // the room that a fetch needs at least.
-constexpr uint64_t kUsualEventBytes = 350;
+constexpr uint64_t kTypicalEventBytes = 350;
 constexpr uint64_t kSampleBytes = 8 * 1024;
 constexpr uint64_t kSmallestDocumentReserve = 64 * 1024;
 // The vendor's own examples disable cores 0 to 127 before they enable some.
@@ -83,7 +83,7 @@ uint64_t EstimateEvents(const char* json, uint64_t json_bytes) {
   // Events of one document have similar sizes, so the mean of the first ones is good enough for a
   // schedule.
   const uint64_t per_event =
-      found >= 2 ? static_cast<uint64_t>(last - first) / (found - 1) : kUsualEventBytes;
+      found >= 2 ? static_cast<uint64_t>(last - first) / (found - 1) : kTypicalEventBytes;
   return json_bytes / per_event + 1;
 }
 
@@ -205,7 +205,7 @@ void RuntimeTrace::PrepareFetch(const CaptureSpec& spec) {
   }
   // No document may take more than about a quarter of the shared ring. Twice the usual size of an
   // event leaves room for larger ones.
-  events_per_fetch_ = ring_bytes_ / 4 / (kUsualEventBytes * 2);
+  events_per_fetch_ = ring_bytes_ / 4 / (kTypicalEventBytes * 2);
   if (slot_core_[0] == kTapNoCore && cores > 1) events_per_fetch_ /= cores;
   if (events_per_fetch_ > kEventsPerFetchMax) events_per_fetch_ = kEventsPerFetchMax;
   if (events_per_fetch_ < 16) events_per_fetch_ = 16;
@@ -213,7 +213,7 @@ void RuntimeTrace::PrepareFetch(const CaptureSpec& spec) {
     library_->fetch_options_set_max_events_per_nc(options_, events_per_fetch_);
   }
   // An estimate until documents have been seen.
-  largest_document_ = events_per_fetch_ * kUsualEventBytes;
+  largest_document_ = events_per_fetch_ * kTypicalEventBytes;
   schedule_.Begin(clock_->monotonic_ns(), slot_count_, spec.max_events_per_nc, events_per_fetch_);
 }
 

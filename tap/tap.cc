@@ -88,7 +88,7 @@ uint64_t Tap::Step() {
   ServeAgent(now_ns);
   StopOrphan(now_ns);
   StopIfDue(now_ns);
-  StartIfWanted(now_ns);
+  StartIfRequested(now_ns);
   DrainIfDue(now_ns);
   CollectIfDue(now_ns);
   if (now_ns >= quiet_until_ns_) {
@@ -96,9 +96,9 @@ uint64_t Tap::Step() {
     PublishState(now_ns);
     NotifyConsumer();
   }
-  GiveMemoryBack(now_ns);
+  ReleaseMemory(now_ns);
   // The records are in the ring, which outlives the process as long as the agent has it open.
-  if (exit_told_) gate_->AcknowledgeExit();
+  if (exit_reported_) gate_->AcknowledgeExit();
   return NextDeadlineNs();
 }
 
@@ -146,8 +146,8 @@ void Tap::FollowLifecycle() {
     closes_seen_ = view_.closes;
     WriteLifecycle(TapLifecycleEvent::kClose);
   }
-  if (view_.exiting && !exit_told_) {
-    exit_told_ = true;
+  if (view_.exiting && !exit_reported_) {
+    exit_reported_ = true;
     WriteLifecycle(TapLifecycleEvent::kExit);
   }
   if (view_.profilers != profilers_seen_) {
@@ -170,7 +170,7 @@ void Tap::StopOrphan(uint64_t now_ns) {
   wanted_ = false;
 }
 
-void Tap::StartIfWanted(uint64_t now_ns) {
+void Tap::StartIfRequested(uint64_t now_ns) {
   if (!wanted_ || trace_.running() || !library_->CanTrace()) return;
   if (now_ns < start_at_ns_ || now_ns < begin_at_ns_) return;
   if (!gate_->Enter()) return;
@@ -178,10 +178,10 @@ void Tap::StartIfWanted(uint64_t now_ns) {
   gate_->Leave(trace_.running());
   if (now_ns - begin_at_ns_ < kQuietAfterBeginNs)
     quiet_until_ns_ = begin_at_ns_ + kQuietAfterBeginNs;
-  NoteStart(start, now_ns);
+  RecordStart(start, now_ns);
 }
 
-void Tap::NoteStart(const RuntimeTrace::Start& start, uint64_t now_ns) {
+void Tap::RecordStart(const RuntimeTrace::Start& start, uint64_t now_ns) {
   nrt_status_ = start.status;
   switch (start.status) {
     case kNrtSuccess:
@@ -198,7 +198,7 @@ void Tap::NoteStart(const RuntimeTrace::Start& start, uint64_t now_ns) {
     // The application closed the runtime by a way that the tap does not see.
     case kNrtUninitialized:
     case kNrtClosed:
-      gate_->SetRuntimeGone();
+      gate_->SetRuntimeClosed();
       return;
     case kNrtResource:
     case kNrtHostMemory:
@@ -253,7 +253,7 @@ void Tap::LoseTrace(uint64_t now_ns) {
   gate_->Leave(false);
   ForgetCollections(now_ns);
   if (closed) {
-    gate_->SetRuntimeGone();
+    gate_->SetRuntimeClosed();
     return;
   }
   RetryStartLater(Refusal::kBusy, now_ns);
@@ -336,35 +336,35 @@ void Tap::NotifyConsumer() {
   if (header->consumer_waiting.exchange(0, std::memory_order_seq_cst) != 0) connection_.SendWake();
 }
 
-void Tap::GiveMemoryBack(uint64_t now_ns) {
+void Tap::ReleaseMemory(uint64_t now_ns) {
   // A trace that holds writes nothing until it is asked to.
   const bool holds = trace_.holds() && !trace_.collecting();
   if ((wanted_ || trace_.running()) && !holds) {
-    give_back_at_ns_ = now_ns + kGiveBackFirstNs;
-    give_back_pause_ns_ = kGiveBackFirstNs;
+    release_memory_at_ns_ = now_ns + kReleaseMemoryFirstNs;
+    release_memory_pause_ns_ = kReleaseMemoryFirstNs;
     return;
   }
-  if (now_ns < give_back_at_ns_) return;
+  if (now_ns < release_memory_at_ns_) return;
   if (ring_.empty()) {
     buffer_.ReleaseRingPages();
-    give_back_at_ns_ = kNeverNs;
+    release_memory_at_ns_ = kNeverNs;
     return;
   }
   // The agent still has to commit what it has read.
-  give_back_at_ns_ = now_ns + give_back_pause_ns_;
-  give_back_pause_ns_ = Earlier(give_back_pause_ns_ * 2, kGiveBackMaxNs);
+  release_memory_at_ns_ = now_ns + release_memory_pause_ns_;
+  release_memory_pause_ns_ = Earlier(release_memory_pause_ns_ * 2, kReleaseMemoryMaxNs);
 }
 
 uint64_t Tap::NextDeadlineNs() const {
   uint64_t next = Earlier(connection_.RetryAtNs(), trace_.NextDueNs());
   if (quiet_until_ns_ != 0) next = Earlier(next, quiet_until_ns_);
   const bool holds = trace_.holds() && !trace_.collecting();
-  if ((!wanted_ && !trace_.running()) || holds) next = Earlier(next, give_back_at_ns_);
+  if ((!wanted_ && !trace_.running()) || holds) next = Earlier(next, release_memory_at_ns_);
   if (!wanted_) return next;
   next = Earlier(next, Earlier(stop_at_ns_, NextCollectionNs()));
-  const bool may_start = view_.initialised && !view_.exiting && !view_.claimed &&
+  const bool can_start = view_.initialised && !view_.exiting && !view_.claimed &&
                          view_.profilers == 0 && library_->CanTrace();
-  if (!trace_.running() && may_start) {
+  if (!trace_.running() && can_start) {
     next = Earlier(next, start_at_ns_ > begin_at_ns_ ? start_at_ns_ : begin_at_ns_);
   }
   if (!connection_.connected()) {
@@ -382,8 +382,8 @@ void Tap::HandleCollect(uint64_t now_ns) {
     Answer(TapResult::kOk, asked, "", now_ns);
     return;
   }
-  const bool under_way = trace_.collecting() && SameCaptureId(collecting_.capture_id, asked);
-  if (!under_way &&
+  const bool in_progress = trace_.collecting() && SameCaptureId(collecting_.capture_id, asked);
+  if (!in_progress &&
       (!wanted_ || !SameCaptureId(spec_.capture_id, command_.recorder_id) || !trace_.holds())) {
     Answer(TapResult::kNothingHeld, asked,
            trace_.running() ? "the rings are not held for this flight recorder"
@@ -391,7 +391,7 @@ void Tap::HandleCollect(uint64_t now_ns) {
            now_ns);
     return;
   }
-  if (!under_way && !IsWaiting(asked)) {
+  if (!in_progress && !IsWaiting(asked)) {
     if (collection_count_ == kTapCollectsMax) {
       Answer(TapResult::kAnotherCapture, asked, "too many snapshots are scheduled", now_ns);
       return;
@@ -426,11 +426,11 @@ void Tap::CollectIfDue(uint64_t now_ns) {
       return LoseTrace(now_ns);
     case RuntimeTrace::Collected::kDone:
       trace_.EndCollection(TapStopReason::kCollected);
-      NoteCollected(now_ns);
+      RecordCollected(now_ns);
   }
 }
 
-void Tap::NoteCollected(uint64_t now_ns) {
+void Tap::RecordCollected(uint64_t now_ns) {
   memcpy(collected_[collected_next_], collecting_.capture_id, kTapCaptureIdBytes);
   collected_next_ = (collected_next_ + 1) % kTapCollectsMax;
   NotifyConsumer();
@@ -441,7 +441,7 @@ void Tap::NoteCollected(uint64_t now_ns) {
 // The trace has ended, and with it the contents of its rings.
 void Tap::ForgetCollections(uint64_t now_ns) {
   static constexpr uint8_t kNone[kTapCaptureIdBytes] = {};
-  if (!SameCaptureId(collecting_.capture_id, kNone)) NoteCollected(now_ns);
+  if (!SameCaptureId(collecting_.capture_id, kNone)) RecordCollected(now_ns);
   while (collection_count_ > 0) {
     SendStatus(TapMessageType::kCollect, TapResult::kNothingHeld,
                collections_[--collection_count_].capture_id,
@@ -453,7 +453,7 @@ void Tap::ForgetCollections(uint64_t now_ns) {
 bool Tap::StopCollection(const uint8_t* capture_id, uint64_t now_ns) {
   if (trace_.collecting() && SameCaptureId(collecting_.capture_id, capture_id)) {
     trace_.EndCollection(TapStopReason::kCommand);
-    NoteCollected(now_ns);
+    RecordCollected(now_ns);
     Answer(TapResult::kOk, capture_id, "", now_ns);
     return true;
   }
@@ -569,7 +569,7 @@ void Tap::HandleStart(uint64_t now_ns) {
   // The begin of a capture that already ran is in the past, whatever the agent repeats.
   if (!resumed_) {
     begin_at_ns_ = command_.at_ns;
-    StartIfWanted(now_ns);
+    StartIfRequested(now_ns);
     PublishState(now_ns);
   }
   Answer(trace_.running() ? TapResult::kOk : TapResult::kAccepted, spec_.capture_id, detail_,

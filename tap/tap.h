@@ -26,8 +26,8 @@ class Tap {
   static constexpr uint64_t kStartRetryMaxNs = 60 * kNsPerSecond;
   // After a capture the ring's memory is freed once the agent has committed all of it. This is
   // checked after this time, and then each time twice as late.
-  static constexpr uint64_t kGiveBackFirstNs = kNsPerSecond;
-  static constexpr uint64_t kGiveBackMaxNs = 64 * kNsPerSecond;
+  static constexpr uint64_t kReleaseMemoryFirstNs = kNsPerSecond;
+  static constexpr uint64_t kReleaseMemoryMaxNs = 64 * kNsPerSecond;
   // Packets served in one step, so that a busy agent cannot keep the trace from being fetched.
   static constexpr uint32_t kCommandsPerStep = 16;
   static constexpr uint64_t kAheadMaxNs = kTapAheadMaxSeconds * kNsPerSecond;
@@ -97,7 +97,7 @@ class Tap {
   void CollectIfDue(uint64_t now_ns);
   // Remembers the id of the collection that has ended, so that a repeated COLLECT succeeds, and
   // answers it.
-  void NoteCollected(uint64_t now_ns);
+  void RecordCollected(uint64_t now_ns);
   void ForgetCollections(uint64_t now_ns);
   // Return whether a collection waits for its time, or is among the last kTapCollectsMax that
   // ended.
@@ -107,9 +107,9 @@ class Tap {
   // progress.
   uint64_t NextCollectionNs() const;
   void StopOrphan(uint64_t now_ns);
-  void StartIfWanted(uint64_t now_ns);
+  void StartIfRequested(uint64_t now_ns);
   // Turns the outcome of a start into the refusal, its text and the time of the next attempt.
-  void NoteStart(const RuntimeTrace::Start& start, uint64_t now_ns);
+  void RecordStart(const RuntimeTrace::Start& start, uint64_t now_ns);
   // Drains the trace, stops it and records its end. No effect if none is running.
   void StopTrace(TapStopReason reason);
   void DrainIfDue(uint64_t now_ns);
@@ -129,7 +129,7 @@ class Tap {
   // Wakes the agent if it sleeps and there are new records or facts.
   void NotifyConsumer();
   // Frees the ring's pages once no trace writes to it and the agent has committed everything.
-  void GiveMemoryBack(uint64_t now_ns);
+  void ReleaseMemory(uint64_t now_ns);
   // Returns when the next step has work to do even without a wake-up or a packet; kNeverNs: never.
   uint64_t NextDeadlineNs() const;
 
@@ -149,7 +149,7 @@ class Tap {
   RuntimeGate::View view_ = {};
   uint32_t inits_seen_ = 0;
   uint32_t closes_seen_ = 0;
-  bool exit_told_ = false;  // the LIFECYCLE record of exit has been written
+  bool exit_reported_ = false;  // the LIFECYCLE record of exit has been written
   uint8_t profilers_seen_ = 0;
 
   bool wanted_ = false;   // the agent wants spec_ recorded
@@ -172,8 +172,8 @@ class Tap {
 
   TapState state_ = TapState::kNotInitialised;
   bool state_published_ = false;
-  uint64_t give_back_at_ns_ = kNeverNs;  // when GiveMemoryBack checks the ring next
-  uint64_t give_back_pause_ns_ = kGiveBackFirstNs;
+  uint64_t release_memory_at_ns_ = kNeverNs;  // when ReleaseMemory checks the ring next
+  uint64_t release_memory_pause_ns_ = kReleaseMemoryFirstNs;
   uint64_t facts_version_ = 0;  // WorkerFacts::version() that was published last
   bool facts_stale_ = true;
   bool facts_are_news_ = false;                 // published, and the agent is not yet notified

@@ -74,7 +74,7 @@ TEST_F(TapTest, AnOrphanedCaptureIsStoppedAfterAMinute) {
   EXPECT_EQ(State(), TapState::kIdle);
 }
 
-TEST_F(TapTest, NonsenseEndsTheConnectionAndNothingElse) {
+TEST_F(TapTest, GarbageEndsConnectionOnly) {
   InitAndConnect();
   StartCapture();
   agent_.Send(std::vector<uint8_t>(100, 0xff));
@@ -151,11 +151,12 @@ TEST_F(TapTest, ASlowAgentCostsNoEventsWhileTheRuntimesRingsHold) {
   EXPECT_EQ(agent_.header()->counters.refused_documents.load(), 0u);
   EXPECT_GT(runtime_.backlog[0], kEvents / 2);
   // The agent wakes up.
-  bool loss_told = false;
+  bool loss_reported = false;
   uint64_t seen = 0;
   for (int i = 0; i < 500 && seen < kEvents; ++i) {
     for (const TapTestRecord& record : agent_.Read()) {
-      loss_told = loss_told || record.header.type == static_cast<uint16_t>(TapRecordType::kLoss);
+      loss_reported =
+          loss_reported || record.header.type == static_cast<uint16_t>(TapRecordType::kLoss);
       for (size_t at = 0; (at = record.payload.find("\"nc_local_id\"", at)) != std::string::npos;
            ++at) {
         ++seen;
@@ -165,10 +166,10 @@ TEST_F(TapTest, ASlowAgentCostsNoEventsWhileTheRuntimesRingsHold) {
     Step();
   }
   EXPECT_EQ(seen, kEvents);
-  EXPECT_TRUE(loss_told);  // "fetches were put off", with no document refused
+  EXPECT_TRUE(loss_reported);  // "fetches were put off", with no document refused
 }
 
-TEST_F(TapTest, WhatDoesNotFitAtTheEndIsRefusedAndCounted) {
+TEST_F(TapTest, RefusesAndCountsRemainderAtEnd) {
   InitAndConnect();
   StartCapture();
   runtime_.Emit(0, 20'000);
@@ -199,19 +200,19 @@ TEST_F(TapTest, WhatDoesNotFitAtTheEndIsRefusedAndCounted) {
   EXPECT_EQ(told, refused);
 }
 
-TEST_F(TapTest, GivesTheRingsMemoryBackOnceAllIsCommitted) {
+TEST_F(TapTest, ReleasesRingMemoryOnceCommitted) {
   InitAndConnect();
   StartCapture();
   runtime_.Emit(0, 1000);
   agent_.Send(TapTestStopPacket(1));
   Step();
   const uint64_t in_use = agent_.buffer_blocks();
-  Advance(Tap::kGiveBackFirstNs);
+  Advance(Tap::kReleaseMemoryFirstNs);
   const uint64_t next = tap_->Step();
   EXPECT_EQ(agent_.buffer_blocks(), in_use);  // not committed yet
-  EXPECT_EQ(next, now_ns_ + Tap::kGiveBackFirstNs);
+  EXPECT_EQ(next, now_ns_ + Tap::kReleaseMemoryFirstNs);
   agent_.Read();
-  Advance(Tap::kGiveBackFirstNs);
+  Advance(Tap::kReleaseMemoryFirstNs);
   EXPECT_EQ(tap_->Step(), kNeverNs);
   EXPECT_LT(agent_.buffer_blocks(), in_use / 4);
   // And the ring works as before.
@@ -250,7 +251,7 @@ TEST_F(TapTest, ARuntimeThatCannotFetchOneCoreIsFetchedWhole) {
   EXPECT_EQ(documents[0].header.nc_idx, kTapNoCore);
 }
 
-TEST_F(TapTest, ExitDrainsWhatIsLeft) {
+TEST_F(TapTest, ExitDrainsRemainder) {
   InitAndConnect();
   StartCapture();
   runtime_.Emit(0, 5);
@@ -266,7 +267,7 @@ TEST_F(TapTest, ExitDrainsWhatIsLeft) {
   EXPECT_FALSE(runtime_.running);
 }
 
-TEST(RuntimeGateTest, WaitsNoLongerThanItIsTold) {
+TEST(RuntimeGateTest, WaitsAtMostTimeout) {
   RuntimeGate gate;
   ASSERT_TRUE(gate.ClaimThread());
   EXPECT_FALSE(gate.ClaimThread());
@@ -309,7 +310,7 @@ TEST(EstimateEventsTest, IsExactForSmallAndCloseForLargeDocuments) {
   EXPECT_EQ(EstimateEvents(small.data(), small.size()), 2u);
 }
 
-TEST(LookAtRefusedTest, FindsTheHighestIdWhateverTheOrder) {
+TEST(ExamineRefusedTest, FindsTheHighestIdWhateverTheOrder) {
   const auto ids_end = [](const std::string& ids) {
     const std::string json = "{\"events\":[{\"event_type\":\"a\"," + ids +
                              ",\"detail\":\"\\\"nc_local_id\\\":999\"}],\"data_version\":2}";

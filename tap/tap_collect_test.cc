@@ -74,7 +74,7 @@ class TapCollectTest : public TapTest {
 TEST_F(TapCollectTest, HoldsWithoutAFetchOrAWakeUp) {
   Hold();
   agent_.Read();
-  Advance(Tap::kGiveBackFirstNs);
+  Advance(Tap::kReleaseMemoryFirstNs);
   EXPECT_EQ(tap_->Step(), kNeverNs) << "sleeps like an idle one";
   for (int i = 0; i < 100; ++i) {
     runtime_.Emit(0, 5'000);
@@ -87,7 +87,7 @@ TEST_F(TapCollectTest, HoldsWithoutAFetchOrAWakeUp) {
   EXPECT_TRUE(records_.empty());
 }
 
-TEST_F(TapCollectTest, HandsOverWhatTheRingsHoldAndHoldsOn) {
+TEST_F(TapCollectTest, CollectsRingsAndKeepsHolding) {
   Hold(8'192);
   runtime_.Emit(0, 100'000);  // wraps: the newest 8,192 are left
   runtime_.Emit(1, 10);
@@ -96,7 +96,7 @@ TEST_F(TapCollectTest, HandsOverWhatTheRingsHoldAndHoldsOn) {
   EXPECT_EQ(Told(kRecorder), "started 0");
   EXPECT_EQ(State(), TapState::kHolding);
   agent_.Read();
-  Advance(Tap::kGiveBackFirstNs);
+  Advance(Tap::kReleaseMemoryFirstNs);
   EXPECT_EQ(tap_->Step(), kNeverNs);
   runtime_.Emit(1, 3);
   Collect(3);
@@ -114,7 +114,7 @@ TEST_F(TapCollectTest, HandsOverWhatTheRingsHoldAndHoldsOn) {
 TEST_F(TapCollectTest, CollectsAtItsTime) {
   Hold();
   agent_.Read();
-  Advance(Tap::kGiveBackFirstNs);
+  Advance(Tap::kReleaseMemoryFirstNs);
   Step();
   runtime_.Emit(0, 5);
   const uint64_t cut_ns = now_ns_ + 200 * kNsPerMs;
@@ -183,7 +183,7 @@ TEST_F(TapCollectTest, ACollectionIsDoneOnce) {
   EXPECT_EQ(runtime_.backlog[0], 5u);
 }
 
-TEST_F(TapCollectTest, SaysWhenNothingIsHeld) {
+TEST_F(TapCollectTest, ReportsNothingHeld) {
   InitAndConnect();
   agent_.Send(TapTestCollectPacket(kRecorder, kSnapshot));
   Step();
@@ -196,7 +196,7 @@ TEST_F(TapCollectTest, SaysWhenNothingIsHeld) {
   EXPECT_THAT(Answers(), ElementsAre(TapResult::kNothingHeld, TapResult::kNothingHeld));
 }
 
-TEST_F(TapCollectTest, SoManyWaitAndNoMore) {
+TEST_F(TapCollectTest, LimitsPendingCollections) {
   Hold();
   for (uint8_t i = 0; i <= kTapCollectsMax; ++i) {
     agent_.Send(TapTestCollectPacket(kRecorder, static_cast<uint8_t>(10 + i),
@@ -220,7 +220,7 @@ TEST_F(TapCollectTest, SoManyWaitAndNoMore) {
   EXPECT_EQ(Told(10), "collected stopped:7 0");
 }
 
-TEST_F(TapCollectTest, AYieldGivesTheRingsUpAndTellsIt) {
+TEST_F(TapCollectTest, YieldReleasesRingsAndReportsIt) {
   Hold();
   runtime_.Emit(0, 50);
   agent_.Send(TapTestCollectPacket(kRecorder, kSnapshot, now_ns_ + kNsPerSecond));
@@ -245,7 +245,7 @@ TEST_F(TapCollectTest, AYieldGivesTheRingsUpAndTellsIt) {
   EXPECT_EQ(runtime_.misuses, 0);
 }
 
-TEST_F(TapCollectTest, AYieldWhileItCollectsTakesWhatCanBeTaken) {
+TEST_F(TapCollectTest, YieldDuringCollectionKeepsPartialData) {
   Hold(30'000);
   runtime_.Emit(0, 10'000);
   agent_.Send(TapTestCollectPacket(kRecorder, kSnapshot));

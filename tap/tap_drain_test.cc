@@ -140,7 +140,7 @@ TEST_F(TapDrainTest, TheLastDrainIsBoundedInTimeAndFairWithinIt) {
   EXPECT_EQ(stopped.final_drain_complete, 0u);
 }
 
-TEST_F(TapDrainTest, AFailedFetchIsToldBeforeTheCoresNextDocument) {
+TEST_F(TapDrainTest, ReportsFailedFetchBeforeNextDocument) {
   InitAndStart();
   Run(kNsPerSecond);
   records_.clear();

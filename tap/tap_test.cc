@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 TapResult ResultOf(const TapStatus& status) { return static_cast<TapResult>(status.result); }
 
-TEST_F(TapTest, SaysHelloWithItsBuffer) {
+TEST_F(TapTest, SendsHelloWithBuffer) {
   InitAndConnect();
   EXPECT_EQ(agent_.hello().header.magic, kTapMessageMagic);
   EXPECT_EQ(agent_.hello().claimed_pid, static_cast<uint32_t>(getpid()));
@@ -145,7 +145,7 @@ TEST_F(TapTest, DrainsAndStopsBeforeTheApplicationCloses) {
   EXPECT_EQ(runtime_.misuses, 0);
 }
 
-TEST_F(TapTest, ACaptureGoesOnWhenTheRuntimeIsInitialisedAgain) {
+TEST_F(TapTest, CaptureContinuesAfterReinit) {
   InitAndConnect();
   StartCapture();
   std::thread application([this] {
@@ -248,7 +248,7 @@ TEST_F(TapTest, AFetchThatAlwaysFailsEndsTheTrace) {
   EXPECT_EQ(stopped.reason, static_cast<uint32_t>(TapStopReason::kFetchFailed));
 }
 
-TEST_F(TapTest, ARuntimeThatSaysItIsClosedIsNotCalledAgain) {
+TEST_F(TapTest, DoesNotCallClosedRuntime) {
   InitAndConnect();
   StartCapture();
   runtime_.fetch_status = kNrtClosed;
@@ -267,7 +267,7 @@ TEST_F(TapTest, FactsAreThereForEveryAgentThatAttaches) {
                                nullptr};
   worker_facts_.CaptureEnvironment(environment);
   InitAndConnect();
-  worker_facts_.NoteCommunicator(1, 35, 64, "nrt_build_global_comm");
+  worker_facts_.RecordCommunicator(1, 35, 64, "nrt_build_global_comm");
   Step();
   std::map<std::string, std::string> facts = agent_.ReadFacts();
   EXPECT_EQ(facts["communicator.1"], "35 64 nrt_build_global_comm");

@@ -58,7 +58,7 @@ class TapThreadsTest : public TapTest {
   std::thread thread_;
 };
 
-TEST_F(TapThreadsTest, TheApplicationOwnsTheRuntimeWhileItHasTakenItBack) {
+TEST_F(TapThreadsTest, ApplicationOwnsRuntimeDuringClose) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(gate_.AcquireForApp(RuntimeGate::Claim::kYield, 0));
     ASSERT_FALSE(runtime_.running);
@@ -66,7 +66,7 @@ TEST_F(TapThreadsTest, TheApplicationOwnsTheRuntimeWhileItHasTakenItBack) {
     runtime_.running = true;  // the application's own trace
     gate_.SetProfiler(RuntimeGate::Profiler::kSystemTrace, true);
     gate_.ReleaseFromApp(RuntimeGate::Claim::kYield);
-    worker_facts_.NoteCommunicator(i % 4, static_cast<uint32_t>(i), 64, "nrt_build_global_comm");
+    worker_facts_.RecordCommunicator(i % 4, static_cast<uint32_t>(i), 64, "nrt_build_global_comm");
     gate_.Wake();
 
     ASSERT_TRUE(gate_.AcquireForApp(RuntimeGate::Claim::kYield, 0));

@@ -12,7 +12,7 @@ using ::testing::IsEmpty;
 
 constexpr uint64_t kLead = 100 * kNsPerMs;
 
-TEST_F(TapTest, SaysWhatVersionOfCommandsItTakes) {
+TEST_F(TapTest, ReportsCommandVersion) {
   InitAndConnect();
   EXPECT_EQ(agent_.hello().header.version, kTapProtocolVersion);
   EXPECT_EQ(agent_.hello().protocol_newest, kTapProtocolVersion);
@@ -78,7 +78,7 @@ TEST_F(TapTest, ABeginningCanBeMovedUntilItIsThere) {
   EXPECT_EQ(runtime_.starts, 1);
 }
 
-TEST_F(TapTest, StopsAtItsTimeWithWhatWasRecordedUntilThen) {
+TEST_F(TapTest, StopsAtGivenTimeWithRecordedEvents) {
   InitAndConnect();
   StartCapture();
   Answers();

@@ -181,8 +181,8 @@ void WorkerFacts::CaptureEnvironment(const char* const* environment) {
   version_.fetch_add(1, std::memory_order_release);
 }
 
-void WorkerFacts::NoteCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
-                                   const char* function) {
+void WorkerFacts::RecordCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
+                                     const char* function) {
   // A call may name no core (-1) or one beyond all cores.
   const bool known = core >= 0 && core < static_cast<int32_t>(kTapMaxCores);
   const PthreadLock lock(&mutex_);

@@ -49,8 +49,8 @@ class WorkerFacts {
   void CaptureEnvironment(const char* const* environment);
 
   // Records a communicator call that succeeded. `function` must be a string literal.
-  void NoteCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
-                        const char* function);
+  void RecordCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
+                          const char* function);
 
   // Grows with each change; the tap composes the facts area again when it has changed.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }

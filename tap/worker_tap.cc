@@ -76,9 +76,9 @@ void WorkerTap::SetProfiler(RuntimeGate::Profiler profiler, bool active) {
   if (!gate_.OnTapThread()) gate_.SetProfiler(profiler, active);
 }
 
-void WorkerTap::NoteCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
-                                 const char* function) {
-  worker_facts_.NoteCommunicator(core, device_id, device_count, function);
+void WorkerTap::RecordCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
+                                   const char* function) {
+  worker_facts_.RecordCommunicator(core, device_id, device_count, function);
   gate_.Wake();
 }
 

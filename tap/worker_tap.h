@@ -23,8 +23,8 @@ class WorkerTap {
   void SetProfiler(RuntimeGate::Profiler profiler, bool active);
 
   // Records a communicator call that succeeded, see WorkerFacts. Any thread.
-  void NoteCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
-                        const char* function);
+  void RecordCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
+                          const char* function);
 
   // Called in exit(): makes a last drain if nrt_close was not called, within kExitTimeoutMs.
   void OnExit();

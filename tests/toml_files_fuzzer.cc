@@ -29,7 +29,7 @@ namespace {
 // The lines of INI that an error shows as TOML come on top of its problems.
 constexpr size_t kWordsLinesMax = 2 * kTomlProblemsMax;
 
-void CheckWords(const absl::Status& status) {
+void CheckMessage(const absl::Status& status) {
   const absl::string_view words = status.message();
   const auto lines = static_cast<size_t>(std::count(words.begin(), words.end(), '\n'));
   CheckPromise(!words.empty() && lines < kWordsLinesMax, "it is said what is wrong, and briefly");
@@ -40,8 +40,9 @@ void FuzzDaemons(const std::string& path) {
   std::string option = "--config";
   std::string file = path;
   char* argv[] = {program.data(), option.data(), file.data(), nullptr};
-  if (const auto config = ReadAgentConfig(3, argv); !config.ok()) CheckWords(config.status());
-  if (const auto config = ReadAggregatorConfig(3, argv); !config.ok()) CheckWords(config.status());
+  if (const auto config = ReadAgentConfig(3, argv); !config.ok()) CheckMessage(config.status());
+  if (const auto config = ReadAggregatorConfig(3, argv); !config.ok())
+    CheckMessage(config.status());
 }
 
 void FuzzCommand(const std::string& path) {
@@ -57,12 +58,12 @@ void FuzzCommand(const std::string& path) {
   capture->add_subcommand("start", "")->add_option("--limit", limit);
   cli::ConfigOrigins origins;
   const absl::Status status = cli::ApplyConfig(app, {{path, "file", true}}, origins);
-  if (!status.ok()) CheckWords(status);
+  if (!status.ok()) CheckMessage(status);
 }
 
 void FuzzRules(std::string_view text) {
   if (const auto rules = ParseTriggerFile(text, "f"); !rules.ok()) {
-    CheckWords(rules.status());
+    CheckMessage(rules.status());
   } else {
     CheckPromise(rules->size() <= limits::kTriggerRulesMax, "there are not too many rules");
     for (const TriggerRule& rule : *rules) {
@@ -70,12 +71,12 @@ void FuzzRules(std::string_view text) {
     }
   }
   if (const auto rules = ParseAccessFile(text, "f"); !rules.ok()) {
-    CheckWords(rules.status());
+    CheckMessage(rules.status());
   } else {
     CheckPromise(rules->size() <= limits::kAccessRulesMax, "there are not too many rules");
     CheckPromise(!rules->ByCertificate({}) && !rules->ByToken(""), "nothing is no credential");
   }
-  if (const auto rule = ParseStandingRule(text); !rule.ok()) CheckWords(rule.status());
+  if (const auto rule = ParseStandingRule(text); !rule.ok()) CheckMessage(rule.status());
 }
 
 }  // namespace

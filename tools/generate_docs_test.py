@@ -57,7 +57,7 @@ class Pages(Tree):
         self.assertEqual(self.generate()[0], 1)
         self.assertEqual(generate_docs.out_of_date(self.root)[0][0], "agent/README.md")
 
-    def test_a_readme_says_what_its_folder_may_include(self):
+    def test_readme_lists_allowed_includes(self):
         self.write("agent/README.md", "# agent\n\nSends.\n\n**In:** a.\n**May include:** all,\nby hand\n**Threads:** one.\n")
         self.assertEqual(generate_docs.out_of_date(self.root)[0][:2], ("agent/README.md", 6))
         self.assertEqual(self.generate()[0], 0)
@@ -69,7 +69,7 @@ class Pages(Tree):
         self.write("tools/layers.txt", "lib/base:\nagent: lib/base\nagent/all.cc: agent lib/base\n")
         self.assertIn("Sends chunks. May include: `lib/base`; `all.cc` also `agent`.\n", generate_docs.folders(self.root))
 
-    def test_options_that_no_program_has_are_found(self):
+    def test_finds_options_of_no_program(self):
         self.write("docs/user/options.md", "- `--listen`, `--token-file`: Both.\n")
         self.write("docs/user/cli.md", "Give `--listen HOST` or `--token-file`, `--quota-…` as well\nand `--gone-by X`.\n")
         self.assertEqual(generate_docs.out_of_date(self.root), [("docs/user/cli.md", 2, "no program has the option --gone-by")])

@@ -47,8 +47,8 @@ class Help:
             return
         name, text = line.strip(), ""
         padded = line[:DESCRIPTION_COLUMN]
-        goes_on_below = following.startswith(" " * DESCRIPTION_COLUMN)
-        if padded.endswith("  ") or (padded.endswith(" ") and not goes_on_below):
+        continues_below = following.startswith(" " * DESCRIPTION_COLUMN)
+        if padded.endswith("  ") or (padded.endswith(" ") and not continues_below):
             name, text = padded.strip(), line[DESCRIPTION_COLUMN:].strip()
         entries.append((name, text))
 

@@ -92,7 +92,7 @@ class ChronyClientTest : public testing::Test {
   ChronyClient::OnAnswer on_answer_ = [this](const ChronyTracking& t) { answers_.push_back(t); };
 };
 
-TEST_F(ChronyClientTest, AsksOverTheUnixSocketAndRemovesItsOwn) {
+TEST_F(ChronyClientTest, QueriesUnixSocketAndRemovesClientSocket) {
   Chronyd chronyd = ListenUnix();
   {
     ChronyClient client({directory_, 0}, loop_, random_, on_answer_);
@@ -112,7 +112,7 @@ TEST_F(ChronyClientTest, AsksOverTheUnixSocketAndRemovesItsOwn) {
   EXPECT_EQ(files, 1u) << "only chronyd's own";
 }
 
-TEST_F(ChronyClientTest, AsksOverUdpWhereThereIsNoUnixSocket) {
+TEST_F(ChronyClientTest, FallsBackToUdpWithoutUnixSocket) {
   Chronyd chronyd = ListenUdp();
   ChronyClient client({directory_ + "/none", port_}, loop_, random_, on_answer_);
   ASSERT_TRUE(client.Ask());
@@ -133,7 +133,7 @@ TEST_F(ChronyClientTest, TriesTheOtherSocketWhenOneDoesNotAnswer) {
   EXPECT_EQ(answers_.size(), 1u);
 }
 
-TEST_F(ChronyClientTest, HasNobodyToAsk) {
+TEST_F(ChronyClientTest, FailsWithoutAnySocket) {
   ChronyClient client({directory_ + "/none", 0}, loop_, random_, on_answer_);
   EXPECT_FALSE(client.Ask());
 }

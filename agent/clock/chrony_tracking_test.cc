@@ -9,7 +9,7 @@
 namespace neurontrace {
 namespace {
 
-TEST(ChronyTracking, AsksAsTheProtocolSays) {
+TEST(ChronyTracking, EncodesRequestPerProtocol) {
   const std::string request = EncodeTrackingRequest(0x01020304);
   EXPECT_EQ(request.size(), 104u);
   EXPECT_EQ(request.substr(0, 12),
@@ -17,7 +17,7 @@ TEST(ChronyTracking, AsksAsTheProtocolSays) {
   EXPECT_EQ(request.find_first_not_of('\0', 12), std::string::npos);
 }
 
-TEST(ChronyTracking, ReadsTheAnswer) {
+TEST(ChronyTracking, ParsesReply) {
   const auto tracking = DecodeTrackingReply(ChronyReply({}).Encode(7), 7);
   ASSERT_TRUE(tracking.ok()) << tracking.status();
   EXPECT_EQ(tracking->stratum, 3);
@@ -28,7 +28,7 @@ TEST(ChronyTracking, ReadsTheAnswer) {
   EXPECT_NEAR(tracking->root_dispersion_s, 35e-6, 1e-12);
 }
 
-TEST(ChronyTracking, RefusesWhatIsNoAnswer) {
+TEST(ChronyTracking, RejectsMalformedReply) {
   const std::string good = ChronyReply({}).Encode(7);
   EXPECT_TRUE(absl::IsInvalidArgument(DecodeTrackingReply(good, 8).status()));
   for (size_t bytes = 0; bytes < good.size(); ++bytes) {
@@ -47,7 +47,7 @@ TEST(ChronyTracking, RefusesWhatIsNoAnswer) {
   EXPECT_TRUE(absl::IsInvalidArgument(DecodeTrackingReply(no_time, 7).status()));
 }
 
-TEST(ChronyTracking, BoundsUtcByAllThatMayBeWrong) {
+TEST(ChronyTracking, UtcBoundIncludesAllErrorTerms) {
   const ClockSnapshot now{
       .raw_begin_ns = 1'000, .raw_end_ns = 1'100, .realtime_ns = 1'700'000'010'250'000'000};
   const auto tracking = DecodeTrackingReply(ChronyReply({}).Encode(1), 1);
@@ -59,7 +59,7 @@ TEST(ChronyTracking, BoundsUtcByAllThatMayBeWrong) {
   EXPECT_NEAR(static_cast<double>(reading->utc_latest_ns - now.realtime_ns), 647'050, 2);
 }
 
-TEST(ChronyTracking, PromisesNothingWhenItCannot) {
+TEST(ChronyTracking, ReturnsNoBoundWhenUnsynchronized) {
   const ClockSnapshot now{.realtime_ns = 1'700'000'010'250'000'000};
   const auto utc = [&](const ChronyTracking& tracking) { return UtcFromChrony(tracking, now); };
   const ChronyTracking good = *DecodeTrackingReply(ChronyReply({}).Encode(1), 1);

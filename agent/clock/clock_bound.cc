@@ -24,7 +24,7 @@ struct Memory {
   uint64_t disruption_marker;
   uint32_t max_drift_ppb;
   int32_t status;
-  uint8_t looks_at_vmclock;
+  uint8_t reads_vmclock;
   uint8_t padding[7];
 };
 static_assert(sizeof(Memory) == 80);
@@ -80,7 +80,7 @@ absl::StatusOr<ClockBoundPromise> ClockBoundMemory::Read(FileSystem& files,
                             .bound_ns = static_cast<uint64_t>(memory.bound_ns),
                             .max_drift_ppb = memory.max_drift_ppb,
                             .synchronized = memory.status == kSynchronized};
-  if (memory.looks_at_vmclock == 1) promise.disruption_marker = memory.disruption_marker;
+  if (memory.reads_vmclock == 1) promise.disruption_marker = memory.disruption_marker;
   return promise;
 }
 

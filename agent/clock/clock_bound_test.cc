@@ -23,7 +23,7 @@ struct Fields {
   uint64_t marker = 77;
   uint32_t max_drift_ppb = 50'000;
   int32_t status = 1;
-  uint8_t looks_at_vmclock = 1;
+  uint8_t reads_vmclock = 1;
   uint8_t padding[7] = {};
 };
 static_assert(sizeof(Fields) == 80);
@@ -45,7 +45,7 @@ ClockSnapshot At(uint64_t monotonic_ns) {
           .monotonic_ns = monotonic_ns};
 }
 
-TEST(ClockBound, ReadsThePromise) {
+TEST(ClockBound, ReadsBound) {
   const auto promise = ReadBack({});
   ASSERT_TRUE(promise.ok()) << promise.status();
   EXPECT_EQ(promise->as_of_ns, 1'000'000'000'500u);
@@ -67,19 +67,19 @@ TEST(ClockBound, LetsTheBoundGrowWithAge) {
   EXPECT_EQ(reading->utc_earliest_ns + 530'050, 1'700'000'000'000'000'000u);
 }
 
-TEST(ClockBound, PromisesNothingWhenItCannot) {
+TEST(ClockBound, ReturnsNoBoundWhenUnsynchronized) {
   const uint64_t now = 1'001'000'000'000;
   EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({.status = 2}), At(now), 77));
   EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({.status = 3}), At(now), 77));
   EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({}), At(2'000'000'000'001), 77)) << "expired";
   EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({}), At(now), 78)) << "of before the migration";
-  EXPECT_TRUE(ClockBoundMemory::Utc(*ReadBack({.looks_at_vmclock = 0}), At(now), 78));
+  EXPECT_TRUE(ClockBoundMemory::Utc(*ReadBack({.reads_vmclock = 0}), At(now), 78));
   EXPECT_TRUE(ClockBoundMemory::Utc(*ReadBack({}), At(now), std::nullopt));
   EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({.bound_ns = 2'000'000'000}), At(now), 77))
       << "too wide";
 }
 
-TEST(ClockBound, RefusesWhatMakesNoSense) {
+TEST(ClockBound, RejectsInvalidValues) {
   EXPECT_TRUE(absl::IsInvalidArgument(ReadBack({.magic = {1, 2}}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(ReadBack({.bytes = 79}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(ReadBack({.version = 3}).status()));
@@ -97,7 +97,7 @@ TEST(ClockBound, RefusesWhatMakesNoSense) {
 }
 
 // Not a test: see lib/base/fuzz_seed.h. The first byte is the fuzzer's own.
-TEST(ClockBound, WritesTheFuzzCorpusWhereAsked) {
+TEST(ClockBound, WritesFuzzCorpusOnRequest) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   WriteFuzzSeed("clock_pages_fuzzer", "clock_bound", '\0' + MemoryOf({}));
 }

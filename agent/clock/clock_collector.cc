@@ -33,13 +33,13 @@ bool Arm(int timer) {
 }
 
 // Intervals in beats: between looks at the vmclock, questions about UTC, and batches.
-constexpr uint64_t kBeatsPerLook = HostClockWatch::kBeatsPerSnapshot;
-constexpr uint64_t kBeatsPerUtc = UtcSources::kIntervalNs / HostClockWatch::kBeatNs;
-constexpr uint64_t kBeatsPerBatch = ClockCollector::kBatchNs / HostClockWatch::kBeatNs;
+constexpr uint64_t kTicksPerPoll = HostClockWatch::kTicksPerSnapshot;
+constexpr uint64_t kTicksPerUtc = UtcSources::kIntervalNs / HostClockWatch::kTickNs;
+constexpr uint64_t kTicksPerBatch = ClockCollector::kBatchNs / HostClockWatch::kTickNs;
 // The first batches are sent early: a capture that starts right after the agent is aligned by them
 // alone.
 constexpr uint64_t kBatchesAtFirst = 4;
-constexpr uint64_t kBeatsPerFirstBatch = kBeatsPerBatch / 4;
+constexpr uint64_t kTicksPerFirstBatch = kTicksPerBatch / 4;
 // Names of clock sources are short, such as "kvm-clock"; nothing beyond this is read.
 constexpr size_t kClockSourceBytesMax = 64;
 
@@ -81,24 +81,24 @@ absl::Status ClockCollector::Start() {
     spdlog::warn("clock: steps of CLOCK_REALTIME are detected only between snapshots: {}",
                  status.ToString());
   }
-  return StartBeat();
+  return StartTimer();
 }
 
 // Starts the periodic timer. Expirations that were missed are not made up for: a beat judges by the
 // clock how late it is.
-absl::Status ClockCollector::StartBeat() {
+absl::Status ClockCollector::StartTimer() {
   UniqueFd timer(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer.valid()) return Unavailable("timerfd_create: {}", strerror(errno));
-  const timespec interval{.tv_sec = static_cast<time_t>(HostClockWatch::kBeatNs / kNsPerSecond),
-                          .tv_nsec = static_cast<long>(HostClockWatch::kBeatNs % kNsPerSecond)};
+  const timespec interval{.tv_sec = static_cast<time_t>(HostClockWatch::kTickNs / kNsPerSecond),
+                          .tv_nsec = static_cast<long>(HostClockWatch::kTickNs % kNsPerSecond)};
   const itimerspec times{.it_interval = interval, .it_value = interval};
   if (timerfd_settime(timer.get(), 0, &times, nullptr) != 0) {
     return Unavailable("timerfd_settime: {}", strerror(errno));
   }
   const int fd = timer.get();
-  beat_timer_ = std::make_unique<KernelTimer>(deps_.runner, std::move(timer), [this, fd] {
-    uint64_t beats = 0;
-    if (read(fd, &beats, sizeof(beats)) == sizeof(beats)) Beat();
+  tick_timer_ = std::make_unique<KernelTimer>(deps_.runner, std::move(timer), [this, fd] {
+    uint64_t ticks = 0;
+    if (read(fd, &ticks, sizeof(ticks)) == sizeof(ticks)) OnTick();
   });
   return absl::OkStatus();
 }
@@ -122,20 +122,20 @@ absl::Status ClockCollector::WatchRealtime() {
   return absl::OkStatus();
 }
 
-void ClockCollector::Beat() {
+void ClockCollector::OnTick() {
   // Before anything else: reading files and asking takes time, and would make the beat look late.
-  watch_.Beat();
+  watch_.OnTick();
   CountEvents();
   // Before UTC is asked, since a promise of ClockBound is compared with the marker.
-  if (beats_ % kBeatsPerLook == 0) LookAtVmClock();
-  if (beats_ % kBeatsPerUtc == 0) {
-    LookAtClockSource();
+  if (ticks_ % kTicksPerPoll == 0) ReadVmClock();
+  if (ticks_ % kTicksPerUtc == 0) {
+    ReadClockSource();
     utc_.Ask(marker_);
   }
-  ++beats_;
+  ++ticks_;
   listener_.OnBeat();
-  const uint64_t beats = counters_.batches < kBatchesAtFirst ? kBeatsPerFirstBatch : kBeatsPerBatch;
-  if (beats_ - batch_beat_ >= beats || CountClockEvidence(batch_) >= kBatchEntriesMax) Flush();
+  const uint64_t ticks = counters_.batches < kBatchesAtFirst ? kTicksPerFirstBatch : kTicksPerBatch;
+  if (ticks_ - batch_tick_ >= ticks || CountClockEvidence(batch_) >= kBatchEntriesMax) Flush();
 }
 
 void ClockCollector::OnRealtimeSet() {
@@ -177,7 +177,7 @@ void ClockCollector::CountEvents() {
 
 // A marker that cannot be read at the moment leaves the last one, so that a later look finds the
 // change.
-void ClockCollector::LookAtVmClock() {
+void ClockCollector::ReadVmClock() {
   if (!vm_clock_) return;
   const std::optional<uint64_t> marker = vm_clock_->DisruptionMarker();
   if (!marker) return;
@@ -191,7 +191,7 @@ void ClockCollector::LookAtVmClock() {
 
 // Another counter has another rate and another origin, so what was measured against raw before the
 // change does not hold after it.
-void ClockCollector::LookAtClockSource() {
+void ClockCollector::ReadClockSource() {
   const auto file = deps_.files.OpenForReading(paths_.clock_source);
   if (!file.ok()) return;
   const auto name = (*file)->Read(0, kClockSourceBytesMax);
@@ -217,7 +217,7 @@ void ClockCollector::FlushNow() {
 
 void ClockCollector::Flush() {
   // Also for an empty batch, so that the interval starts again.
-  batch_beat_ = beats_;
+  batch_tick_ = ticks_;
   if (CountClockEvidence(batch_) == 0) return;
   // Answers overtake each other, and events are reported when they end, while OnBatch promises
   // each list in order of raw.

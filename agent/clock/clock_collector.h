@@ -68,7 +68,7 @@ class ClockCollector {
     virtual void OnBatch(ClockEvidence batch) = 0;
     // Called when raw may not be what it was: probes are worth more now.
     virtual void OnBreak() {}
-    // Called every HostClockWatch::kBeatNs.
+    // Called every HostClockWatch::kTickNs.
     virtual void OnBeat() {}
   };
 
@@ -88,26 +88,26 @@ class ClockCollector {
   void FlushNow();
 
   // Performs one heartbeat. Public for tests, which have no kernel timer.
-  void Beat();
+  void OnTick();
 
   const Counters& counters() const { return counters_; }
   const UtcSources::Counters& utc_counters() const { return utc_.counters(); }
   // Returns how many snapshots carried information and were dropped by the filter's rate limit.
-  uint64_t snapshots_let_go() const { return watch_.snapshots_let_go(); }
+  uint64_t snapshots_dropped() const { return watch_.snapshots_dropped(); }
 
  private:
   // A timerfd watched by the runner.
   class KernelTimer;
 
   // Fails with UNAVAILABLE if the kernel gives no timer, as the next function does.
-  absl::Status StartBeat();
+  absl::Status StartTimer();
   absl::Status WatchRealtime();
   // Records the step after CLOCK_REALTIME was set.
   void OnRealtimeSet();
   // Compare the vmclock's marker and the kernel's clock source with what they were, and record a
   // break since the last look if they differ.
-  void LookAtVmClock();
-  void LookAtClockSource();
+  void ReadVmClock();
+  void ReadClockSource();
   // Counts the events that were added to the batch since the last call, and calls OnBreak if one
   // means that raw may have changed. To be called after everything that the watch does.
   void CountEvents();
@@ -130,11 +130,11 @@ class ClockCollector {
   // The kernel's clock source at the last look, and when that was, in ns of raw.
   std::string clock_source_;
   uint64_t clock_source_raw_ns_ = 0;
-  uint64_t beats_ = 0;
+  uint64_t ticks_ = 0;
   // The beat at which the last batch was handed over, or was empty.
-  uint64_t batch_beat_ = 0;
-  // Expires every HostClockWatch::kBeatNs.
-  std::unique_ptr<KernelTimer> beat_timer_;
+  uint64_t batch_tick_ = 0;
+  // Expires every HostClockWatch::kTickNs.
+  std::unique_ptr<KernelTimer> tick_timer_;
   // Is cancelled whenever CLOCK_REALTIME is set; null if the kernel refused the timer.
   std::unique_ptr<KernelTimer> step_watch_;
   Counters counters_;

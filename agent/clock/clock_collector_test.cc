@@ -43,10 +43,10 @@ class ClockCollectorTest : public testing::Test {
     memcpy(page.data() + 16, &marker, sizeof(marker));
     files_.SetContents(VmClock::kPath, page);
   }
-  void Beat(int beats) {
-    for (int i = 0; i < beats; ++i) {
-      host_.AdvanceNs(HostClockWatch::kBeatNs);
-      collector_.Beat();
+  void OnTick(int ticks) {
+    for (int i = 0; i < ticks; ++i) {
+      host_.AdvanceNs(HostClockWatch::kTickNs);
+      collector_.OnTick();
     }
   }
   std::vector<ClockEvent> Events() const {
@@ -66,8 +66,8 @@ class ClockCollectorTest : public testing::Test {
   ClockCollector collector_{{runner_, host_, files_, random_}, Paths(), listener_};
 };
 
-TEST_F(ClockCollectorTest, GivesBatchesOfWhatThereIs) {
-  Beat(200);  // 10 s
+TEST_F(ClockCollectorTest, EmitsBatchesOfCollectedEvidence) {
+  OnTick(200);  // 10 s
   EXPECT_GE(listener_.batches.size(), 1u);
   EXPECT_LE(listener_.batches.size(), 9u);
   ASSERT_FALSE(listener_.batches.empty());
@@ -88,20 +88,20 @@ TEST_F(ClockCollectorTest, PutsExchangesInOrder) {
   EXPECT_EQ(listener_.batches.size(), 1u);
 }
 
-TEST_F(ClockCollectorTest, GivesABatchEarlyWhenThereIsALot) {
+TEST_F(ClockCollectorTest, EmitsBatchEarlyWhenFull) {
   for (size_t i = 0; i < ClockCollector::kBatchEntriesMax; ++i) collector_.Add({});
-  Beat(1);
+  OnTick(1);
   EXPECT_EQ(listener_.batches.size(), 1u);
 }
 
-TEST_F(ClockCollectorTest, TellsOfAMigration) {
+TEST_F(ClockCollectorTest, ReportsMigration) {
   SetVmClock(1);
   ASSERT_TRUE(collector_.Start().ok());
-  Beat(55);
+  OnTick(55);
   EXPECT_EQ(listener_.breaks, 0);
   const uint64_t before = host_.RawNs();
   ASSERT_TRUE(files_.FlipBit(VmClock::kPath, 16 * 8 + 1));  // the marker
-  Beat(20);
+  OnTick(20);
   collector_.Flush();
   ASSERT_EQ(Events().size(), 1u);
   EXPECT_EQ(Events()[0].kind, ClockEventKind::kMigration);
@@ -111,22 +111,22 @@ TEST_F(ClockCollectorTest, TellsOfAMigration) {
   EXPECT_EQ(collector_.counters().migrations, 1u);
 }
 
-TEST_F(ClockCollectorTest, TellsOfAnotherClockSource) {
+TEST_F(ClockCollectorTest, ReportsClockSourceChange) {
   files_.SetContents(kClockSource, "tsc\n");
-  Beat(1'100);
+  OnTick(1'100);
   files_.SetContents(kClockSource, "hpet\n");
-  Beat(1'100);
+  OnTick(1'100);
   ASSERT_EQ(Events().size(), 1u);
   EXPECT_EQ(Events()[0].kind, ClockEventKind::kClockSource);
   EXPECT_EQ(listener_.breaks, 1);
 }
 
-TEST_F(ClockCollectorTest, TellsOfPausesAndSuspends) {
-  Beat(50);
+TEST_F(ClockCollectorTest, ReportsPausesAndSuspends) {
+  OnTick(50);
   host_.AdvanceNs(5'000'000'000);
-  Beat(50);
+  OnTick(50);
   host_.SuspendNs(60'000'000'000);
-  Beat(250);
+  OnTick(250);
   ASSERT_EQ(Events().size(), 2u);
   EXPECT_EQ(Events()[0].kind, ClockEventKind::kPause);
   EXPECT_EQ(Events()[1].kind, ClockEventKind::kSuspend);
@@ -135,15 +135,15 @@ TEST_F(ClockCollectorTest, TellsOfPausesAndSuspends) {
   EXPECT_EQ(listener_.breaks, 2);
 }
 
-TEST_F(ClockCollectorTest, CountsASuspendThatAFlushFinds) {
-  Beat(50);
+TEST_F(ClockCollectorTest, CountsSuspendDetectedByFlush) {
+  OnTick(50);
   host_.SuspendNs(60'000'000'000);
   collector_.FlushNow();
   ASSERT_EQ(Events().size(), 1u);
   EXPECT_EQ(Events()[0].kind, ClockEventKind::kSuspend);
   EXPECT_EQ(collector_.counters().suspends, 1u);
   EXPECT_EQ(listener_.breaks, 1);
-  Beat(50);
+  OnTick(50);
   EXPECT_EQ(collector_.counters().suspends, 1u);
   EXPECT_EQ(listener_.breaks, 1);
 }
@@ -154,7 +154,7 @@ class SixBeats final : public ClockCollector::Listener {
   explicit SixBeats(EventLoop& loop) : loop_(loop) {}
   void OnBatch(ClockEvidence batch) override { batches.push_back(std::move(batch)); }
   void OnBeat() override {
-    if (++beats_ < 6) return;
+    if (++ticks_ < 6) return;
     collector->Flush();
     loop_.Quit();
   }
@@ -164,7 +164,7 @@ class SixBeats final : public ClockCollector::Listener {
 
  private:
   EventLoop& loop_;
-  int beats_ = 0;
+  int ticks_ = 0;
 };
 
 TEST(ClockCollector, WorksOnThisMachine) {

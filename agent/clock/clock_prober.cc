@@ -24,8 +24,8 @@ void ClockProber::OnWelcome(const std::optional<ProbeAccess>& access) {
     }
   }
   // UDP gets its whole patience from here.
-  answered_beat_ = beats_;
-  schedule_.Rush();
+  answered_tick_ = ticks_;
+  schedule_.StartFastProbing();
 }
 
 void ClockProber::OnLost() {
@@ -39,30 +39,30 @@ void ClockProber::Choose() {
   if (mode_ != ProbeMode::kAuto || !udp_.connected()) return;
   if (udp_.counters().answered != answered_) {
     answered_ = udp_.counters().answered;
-    answered_beat_ = beats_;
+    answered_tick_ = ticks_;
     if (use_stream_) {
       spdlog::info("clock: probes over UDP are answered");
       use_stream_ = false;
       stream_.Disconnect();
     }
-  } else if (!use_stream_ && beats_ - answered_beat_ > kUnansweredBeatsMax) {
+  } else if (!use_stream_ && ticks_ - answered_tick_ > kUnansweredTicksMax) {
     spdlog::info("clock: probes over UDP get no answer; sending them in a gRPC call");
     use_stream_ = true;
-    schedule_.Rush();
+    schedule_.StartFastProbing();
   }
 }
 
-void ClockProber::Beat() {
-  ++beats_;
+void ClockProber::OnTick() {
+  ++ticks_;
   if (!welcomed_) return;
   Choose();
-  const int probes = schedule_.Beat();
+  const int probes = schedule_.OnTick();
   if (probes == 0) return;
   if (!use_stream_) return udp_.Send(probes);
   stream_.Send(probes);
   // One burst goes over UDP as well, so that Choose can notice that the network lets it through
   // now.
-  if (udp_.connected() && beats_ % kRetryBeats < ProbeSchedule::kBeatsPerBurst) udp_.Send(probes);
+  if (udp_.connected() && ticks_ % kRetryTicks < ProbeSchedule::kTicksPerBurst) udp_.Send(probes);
 }
 
 }  // namespace neurontrace

@@ -29,10 +29,10 @@ enum class ProbeMode : uint8_t {
 class ClockProber {
  public:
   // In kAuto, probes change to gRPC after this many beats without an answer over UDP, although
-  // there were questions. UDP is tried again every kRetryBeats and is taken back with its first
+  // there were questions. UDP is tried again every kRetryTicks and is taken back with its first
   // answer.
-  static constexpr int kUnansweredBeatsMax = 30;
-  static constexpr int kRetryBeats = 600;
+  static constexpr int kUnansweredTicksMax = 30;
+  static constexpr int kRetryTicks = 600;
 
   ClockProber(ProbeMode mode, UdpProber& udp, StreamProber& stream, Random& random);
 
@@ -43,9 +43,9 @@ class ClockProber {
   void OnLost();
   // Called when the clocks may have changed: older exchanges no longer bound the offset, so new
   // ones are urgent.
-  void OnBreak() { schedule_.Rush(); }
+  void OnBreak() { schedule_.StartFastProbing(); }
   // Sends what is due.
-  void Beat();
+  void OnTick();
 
   // Returns true while answers are sought in a gRPC call.
   bool uses_stream() const { return welcomed_ && use_stream_; }
@@ -62,11 +62,11 @@ class ClockProber {
   bool welcomed_ = false;
   // True while questions are asked in a gRPC call.
   bool use_stream_ = false;
-  uint64_t beats_ = 0;
+  uint64_t ticks_ = 0;
   // The number of answers over UDP when Choose last compared it.
   uint64_t answered_ = 0;
   // The beat of the last answer over UDP, or of OnWelcome.
-  uint64_t answered_beat_ = 0;
+  uint64_t answered_tick_ = 0;
 };
 
 }  // namespace neurontrace

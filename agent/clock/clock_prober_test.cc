@@ -47,10 +47,10 @@ class ClockProberTest : public testing::Test {
     EXPECT_EQ(getsockname(silent_.get(), name, &access_.address.length), 0);
   }
 
-  void Beat(ClockProber& prober, int beats) {
-    for (int i = 0; i < beats; ++i) {
+  void OnTick(ClockProber& prober, int ticks) {
+    for (int i = 0; i < ticks; ++i) {
       host_.AdvanceNs(50'000'000);
-      prober.Beat();
+      prober.OnTick();
       runner_.RunUntilIdle();
     }
   }
@@ -81,33 +81,33 @@ class ClockProberTest : public testing::Test {
                        host_, runner_, sink_};
 };
 
-TEST_F(ClockProberTest, RushesFirstAndThenAsksTwiceASecond) {
+TEST_F(ClockProberTest, ProbesInBurstThenTwicePerSecond) {
   ClockProber prober(ProbeMode::kUdp, udp_, stream_, random_);
-  Beat(prober, 20);
+  OnTick(prober, 20);
   EXPECT_EQ(udp_.counters().sent, 0u) << "nobody is there";
   prober.OnWelcome(access_);
-  Beat(prober, 10);  // half a second
+  OnTick(prober, 10);  // half a second
   EXPECT_GE(udp_.counters().sent, 64u);
   EXPECT_LE(udp_.counters().sent, 68u);
   const uint64_t sent = udp_.counters().sent;
-  Beat(prober, 200);
+  OnTick(prober, 200);
   EXPECT_EQ(udp_.counters().sent - sent, 80u);
   prober.OnBreak();
-  Beat(prober, 10);
+  OnTick(prober, 10);
   EXPECT_GE(udp_.counters().sent - sent - 80, 64u);
   prober.OnLost();
   const uint64_t at_end = udp_.counters().sent;
-  Beat(prober, 50);
+  OnTick(prober, 50);
   EXPECT_EQ(udp_.counters().sent, at_end);
   EXPECT_EQ(calls_.begun, 0);
 }
 
-TEST_F(ClockProberTest, TakesTheCallWhenUdpIsSilent) {
+TEST_F(ClockProberTest, FallsBackToCallWhenUdpIsSilent) {
   ClockProber prober(ProbeMode::kAuto, udp_, stream_, random_);
   prober.OnWelcome(access_);
-  Beat(prober, ClockProber::kUnansweredBeatsMax);
+  OnTick(prober, ClockProber::kUnansweredTicksMax);
   EXPECT_EQ(calls_.begun, 0);
-  Beat(prober, 12);
+  OnTick(prober, 12);
   ASSERT_EQ(calls_.open, 1);
   EXPECT_TRUE(prober.uses_stream());
   ASSERT_EQ(calls_.asked.size(), 1u) << "one question at a time";
@@ -116,32 +116,32 @@ TEST_F(ClockProberTest, TakesTheCallWhenUdpIsSilent) {
   EXPECT_EQ(sink_.exchanges.size(), 2u);
   EXPECT_EQ(sink_.exchanges[0].path, ProbePath::kGrpc);
   const uint64_t sent = udp_.counters().sent;
-  Beat(prober, ClockProber::kRetryBeats);
+  OnTick(prober, ClockProber::kRetryTicks);
   EXPECT_EQ(udp_.counters().sent - sent, 4u) << "it is tried again";
 }
 
-TEST_F(ClockProberTest, TakesTheCallAtOnceWithoutAccess) {
+TEST_F(ClockProberTest, UsesCallImmediatelyWithoutAccess) {
   ClockProber prober(ProbeMode::kAuto, udp_, stream_, random_);
   prober.OnWelcome(std::nullopt);
-  Beat(prober, 12);
+  OnTick(prober, 12);
   EXPECT_EQ(calls_.begun, 1);
   prober.OnLost();
   EXPECT_EQ(calls_.open, 0);
 }
 
-TEST_F(ClockProberTest, AsksNobodyWhenItIsOff) {
+TEST_F(ClockProberTest, SendsNoProbesWhenDisabled) {
   ClockProber prober(ProbeMode::kOff, udp_, stream_, random_);
   prober.OnWelcome(access_);
   prober.OnBreak();
-  Beat(prober, 100);
+  OnTick(prober, 100);
   EXPECT_EQ(udp_.counters().sent, 0u);
   EXPECT_EQ(calls_.begun, 0);
 }
 
-TEST_F(ClockProberTest, RefusesAnswersThatMakeNoSense) {
+TEST_F(ClockProberTest, RejectsImplausibleReplies) {
   ClockProber prober(ProbeMode::kGrpc, udp_, stream_, random_);
   prober.OnWelcome(access_);
-  Beat(prober, 2);
+  OnTick(prober, 2);
   ASSERT_EQ(calls_.asked.size(), 1u);
   calls_.listener->OnWritten();
   const ProbeReply good{.sequence = 1,
@@ -165,24 +165,24 @@ TEST_F(ClockProberTest, RefusesAnswersThatMakeNoSense) {
   EXPECT_EQ(stream_.counters().refused, 5u);
 }
 
-TEST_F(ClockProberTest, BeginsAnotherCallWhenOneEnds) {
+TEST_F(ClockProberTest, StartsNewCallWhenCallEnds) {
   ClockProber prober(ProbeMode::kGrpc, udp_, stream_, random_);
   prober.OnWelcome(access_);
-  Beat(prober, 2);
+  OnTick(prober, 2);
   EXPECT_EQ(calls_.begun, 1);
   calls_.listener->OnClosed(absl::UnavailableError("gone"));
   runner_.RunUntilIdle();
   EXPECT_EQ(calls_.open, 0);
-  Beat(prober, 20);
+  OnTick(prober, 20);
   EXPECT_EQ(calls_.begun, 2);
 }
 
 TEST_F(ClockProberTest, WaitsForALostAnswerASecondAtMost) {
   ClockProber prober(ProbeMode::kGrpc, udp_, stream_, random_);
   prober.OnWelcome(access_);
-  Beat(prober, 1);
+  OnTick(prober, 1);
   calls_.listener->OnWritten();
-  Beat(prober, 40);
+  OnTick(prober, 40);
   EXPECT_GE(calls_.asked.size(), 2u);
 }
 

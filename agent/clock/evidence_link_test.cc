@@ -97,7 +97,7 @@ TEST_F(EvidenceLinkTest, SendsInOrderOnceThereIsAccess) {
   EXPECT_EQ(link_.backlog_bytes(), 0u);
 }
 
-TEST_F(EvidenceLinkTest, SendsAgainWhatHasNoReceipt) {
+TEST_F(EvidenceLinkTest, ResendsUnacknowledgedBatches) {
   for (int i = 0; i < 4; ++i) Put();
   calls_.listener->OnAccess(std::nullopt);
   Write();
@@ -115,7 +115,7 @@ TEST_F(EvidenceLinkTest, SendsAgainWhatHasNoReceipt) {
   EXPECT_EQ(Numbers(), (NumberList{3, 4, 5}));
 }
 
-TEST_F(EvidenceLinkTest, HasFewOnTheirWay) {
+TEST_F(EvidenceLinkTest, LimitsBatchesInFlight) {
   for (int i = 0; i < 30; ++i) Put();
   calls_.listener->OnAccess(std::nullopt);
   Write();
@@ -125,7 +125,7 @@ TEST_F(EvidenceLinkTest, HasFewOnTheirWay) {
   EXPECT_EQ(calls_.sent.size(), 13u);
 }
 
-TEST_F(EvidenceLinkTest, BelievesNoReceiptOfWhatItDidNotSend) {
+TEST_F(EvidenceLinkTest, IgnoresReceiptsForUnsentBatches) {
   Put();
   Put();
   calls_.listener->OnAccess(std::nullopt);
@@ -134,7 +134,7 @@ TEST_F(EvidenceLinkTest, BelievesNoReceiptOfWhatItDidNotSend) {
   EXPECT_EQ(link_.backlog_batches(), 2u);
 }
 
-TEST_F(EvidenceLinkTest, DropsTheOldestWhenNobodyComes) {
+TEST_F(EvidenceLinkTest, DropsOldestWhenDisconnected) {
   constexpr size_t kEntries = 4'000;
   for (int i = 0; i < 1'000; ++i) Put(kEntries);
   EXPECT_GT(link_.counters().batches_dropped, 100u);
@@ -144,7 +144,7 @@ TEST_F(EvidenceLinkTest, DropsTheOldestWhenNobodyComes) {
   EXPECT_EQ(calls_.sent[0].number, link_.counters().batches_dropped + 1);
 }
 
-TEST_F(EvidenceLinkTest, DropsWhatIsOnItsWayWhenItMust) {
+TEST_F(EvidenceLinkTest, DropsBatchesInFlightWhenFull) {
   Put(1'000);
   calls_.listener->OnAccess(std::nullopt);
   for (int i = 0; i < 1'000; ++i) Put(4'000);

@@ -40,7 +40,7 @@ void HostClockWatch::Remember(const ClockSnapshot& snapshot) {
 // Records a suspend if the machine was suspended since the snapshot before.
 void HostClockWatch::TakeSnapshot(bool keep) {
   const ClockSnapshot snapshot = ReadHostClocks(clocks_);
-  beats_to_snapshot_ = kBeatsPerSnapshot;
+  ticks_to_snapshot_ = kTicksPerSnapshot;
   waited_at_snapshot_ns_ = waited_ns_ ? waited_ns_() : 0;
   // BOOTTIME counts the time of a suspend and MONOTONIC does not (clock_gettime(2)), so their
   // difference grows by its length.
@@ -65,12 +65,12 @@ void HostClockWatch::TakeSnapshot(bool keep) {
   Remember(snapshot);
 }
 
-void HostClockWatch::Beat() {
+void HostClockWatch::OnTick() {
   const ClockSnapshot now = clocks_.ReadOnce();
   const uint64_t last_ns = raw_ns();
   bool paused = false;
-  if (last_ns != 0 && now.raw_begin_ns > last_ns + kBeatNs + kLateMaxNs) {
-    uint64_t late_ns = now.raw_begin_ns - last_ns - kBeatNs;
+  if (last_ns != 0 && now.raw_begin_ns > last_ns + kTickNs + kLateMaxNs) {
+    uint64_t late_ns = now.raw_begin_ns - last_ns - kTickNs;
     const uint64_t waited_ns = waited_ns_ ? waited_ns_() - waited_at_snapshot_ns_ : 0;
     // A busy machine makes this thread late too, and its clocks are fine: time spent waiting for a
     // processor is no pause of the machine.
@@ -82,7 +82,7 @@ void HostClockWatch::Beat() {
                              .raw_end_ns = now.raw_begin_ns});
     }
   }
-  if (paused || --beats_to_snapshot_ <= 0) return TakeSnapshot(paused);
+  if (paused || --ticks_to_snapshot_ <= 0) return TakeSnapshot(paused);
   Remember(now);
 }
 

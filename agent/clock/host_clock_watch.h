@@ -18,8 +18,8 @@ class HostClockWatch {
  public:
   // To be woken costs more than all the work of a beat: 4 us, and ten times that on a busy virtual
   // machine, which at this interval is below a thousandth of a processor.
-  static constexpr uint64_t kBeatNs = 50'000'000;
-  static constexpr int kBeatsPerSnapshot = 2;
+  static constexpr uint64_t kTickNs = 50'000'000;
+  static constexpr int kTicksPerSnapshot = 2;
   // A beat that is late by more than this, beyond what the thread had to wait for a processor,
   // was late because the machine stood still.
   static constexpr uint64_t kLateMaxNs = 100'000'000;
@@ -28,8 +28,8 @@ class HostClockWatch {
   // (MakeProcessorWait), or is null where that is not known. The others outlive this.
   HostClockWatch(const HostClocks& clocks, std::function<uint64_t()> waited_ns, ClockEvidence& out);
 
-  // Records a pause or a suspend since the last call. Called every kBeatNs.
-  void Beat();
+  // Records a pause or a suspend since the last call. Called every kTickNs.
+  void OnTick();
   // Takes a snapshot that is kept regardless of the filter. As every snapshot, it may reveal a
   // suspend, which is recorded.
   void KeepSnapshot() { TakeSnapshot(/*keep=*/true); }
@@ -40,7 +40,7 @@ class HostClockWatch {
 
   // Returns CLOCK_MONOTONIC_RAW of the last beat, in ns.
   uint64_t raw_ns() const { return readings_.empty() ? 0 : readings_.back().raw_begin_ns; }
-  uint64_t snapshots_let_go() const { return filter_.let_go(); }
+  uint64_t snapshots_dropped() const { return filter_.dropped_snapshots(); }
 
  private:
   // REALTIME against raw at one beat, kept to locate a step.
@@ -57,7 +57,7 @@ class HostClockWatch {
   ClockEvidence& out_;
   SnapshotFilter filter_;
   std::deque<Reading> readings_;  // of late, since the last step that was reported
-  int beats_to_snapshot_ = 0;
+  int ticks_to_snapshot_ = 0;
   uint64_t waited_at_snapshot_ns_ = 0;
 };
 

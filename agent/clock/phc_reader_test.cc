@@ -58,14 +58,14 @@ TEST_F(PhcReaderTest, HoldsTheTruthWithinTheTightestSample) {
   EXPECT_LE(reading->utc_latest_ns - reading->utc_earliest_ns, 2 * kBoundNs + 1'200 + 250);
 }
 
-TEST_F(PhcReaderTest, GivesNothingWhenRealtimeWasSetMeanwhile) {
+TEST_F(PhcReaderTest, ReturnsNothingWhenRealtimeWasSetDuringSampling) {
   Sample({1'000});
   ClockSnapshot stepped = after_;
   stepped.realtime_ns += 1'000'000;
   EXPECT_FALSE(UtcFromPhc(samples_, before_, stepped, kBoundNs));
 }
 
-TEST_F(PhcReaderTest, PassesOverSamplesThatMakeNoSense) {
+TEST_F(PhcReaderTest, SkipsImplausibleSamples) {
   Sample({1'000, 1'000, 1'000, 1'000, 1'000});
   samples_.ts[0][0].sec = -1;
   samples_.ts[1][1].nsec = 2'000'000'000;

@@ -14,30 +14,30 @@ namespace neurontrace {
 class ProbeSchedule {
  public:
   // Regularly, kProbesPerBurst probes are sent in one of this many beats.
-  static constexpr int kBeatsPerBurst = 10;
+  static constexpr int kTicksPerBurst = 10;
   static constexpr int kProbesPerBurst = 4;
   static constexpr int kProbesAtOnce = 7;  // in a beat of a rush
-  static constexpr int kProbesPerRush = 64;
-  static constexpr int kBeatsPerSecond = 20;
-  static_assert(2 * kProbesPerBurst * kBeatsPerSecond / kBeatsPerBurst <=
+  static constexpr int kFastProbes = 64;
+  static constexpr int kTicksPerSecond = 20;
+  static_assert(2 * kProbesPerBurst * kTicksPerSecond / kTicksPerBurst <=
                         int{limits::kProbesPerSecondMax} &&
-                    4 * kProbesPerRush <= int{limits::kProbesAtOnceMax},
+                    4 * kFastProbes <= int{limits::kProbesAtOnceMax},
                 "far below what an aggregator answers");
 
   // `phase` is any number, different for each agent, so that the agents of a fleet do not ask in
   // step.
   explicit ProbeSchedule(uint64_t phase)
-      : beats_to_burst_(1 + static_cast<int>(phase % kBeatsPerBurst)) {}
+      : ticks_to_burst_(1 + static_cast<int>(phase % kTicksPerBurst)) {}
 
   // Starts a rush; one that is under way starts again.
-  void Rush() { rush_ = kProbesPerRush; }
+  void StartFastProbing() { fast_probes_ = kFastProbes; }
   // Returns how many probes to send in this beat.
-  int Beat() {
-    const bool burst = --beats_to_burst_ <= 0;
-    if (burst) beats_to_burst_ = kBeatsPerBurst;
-    if (rush_ > 0) {
-      const int probes = rush_ < kProbesAtOnce ? rush_ : kProbesAtOnce;
-      rush_ -= probes;
+  int OnTick() {
+    const bool burst = --ticks_to_burst_ <= 0;
+    if (burst) ticks_to_burst_ = kTicksPerBurst;
+    if (fast_probes_ > 0) {
+      const int probes = fast_probes_ < kProbesAtOnce ? fast_probes_ : kProbesAtOnce;
+      fast_probes_ -= probes;
       return probes;
     }
     return burst ? kProbesPerBurst : 0;
@@ -45,9 +45,9 @@ class ProbeSchedule {
 
  private:
   // Beats until the next regular burst, which is skipped during a rush.
-  int beats_to_burst_;
+  int ticks_to_burst_;
   // Probes of the current rush that are still to be sent.
-  int rush_ = 0;
+  int fast_probes_ = 0;
 };
 
 }  // namespace neurontrace

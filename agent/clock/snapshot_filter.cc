@@ -49,7 +49,7 @@ SnapshotFilter::Slopes SnapshotFilter::SlopesTo(const ClockSnapshot& snapshot) c
 
 // Returns whether the snapshot is not on the line from the last kept one, so that it and the one
 // before it have to be kept.
-bool SnapshotFilter::SaysSomething(const ClockSnapshot& snapshot) const {
+bool SnapshotFilter::IsInformative(const ClockSnapshot& snapshot) const {
   if (!SteeredAlike(snapshot, *last_)) return true;
   const uint64_t boot = snapshot.boottime_ns - snapshot.monotonic_ns;
   const uint64_t boot_before = last_->boottime_ns - last_->monotonic_ns;
@@ -75,10 +75,10 @@ void SnapshotFilter::Add(const ClockSnapshot& snapshot, std::vector<ClockSnapsho
   if (!last_ || Middle(snapshot) <= Middle(*last_)) return Keep(snapshot, kept);
   const double passed_s = static_cast<double>(Middle(snapshot) - Middle(*last_)) * 1e-9;
   allowance_ = std::min(allowance_ + passed_s * kKeptPerSecond, kKeptAtOnceMax);
-  if (SaysSomething(snapshot)) {
+  if (IsInformative(snapshot)) {
     // A token bucket: a snapshot that carries information costs two, itself and the one before it.
     if (allowance_ >= 2) return Keep(snapshot, kept);
-    ++let_go_;
+    ++dropped_;
   } else if (kept_at_first_ + 1 < kKeptAtFirst ||
              Middle(snapshot) - Middle(*kept_) >= kIntervalMaxNs) {
     kept_at_first_ = std::min(kept_at_first_ + 1, kKeptAtFirst);

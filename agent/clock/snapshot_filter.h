@@ -31,7 +31,7 @@ class SnapshotFilter {
 
   // Returns the previous snapshot; nullptr before the first.
   const ClockSnapshot* last() const { return last_ ? &*last_ : nullptr; }
-  uint64_t let_go() const { return let_go_; }
+  uint64_t dropped_snapshots() const { return dropped_; }
 
  private:
   // The slopes, against raw, of all lines from the last kept snapshot that pass within tolerance of
@@ -48,7 +48,7 @@ class SnapshotFilter {
     double tolerance = 0;
   };
   Slopes SlopesTo(const ClockSnapshot& snapshot) const;
-  bool SaysSomething(const ClockSnapshot& snapshot) const;
+  bool IsInformative(const ClockSnapshot& snapshot) const;
   void Begin(const ClockSnapshot& snapshot);
 
   std::optional<ClockSnapshot> kept_;
@@ -57,7 +57,7 @@ class SnapshotFilter {
   Cone monotonic_;
   double allowance_ = kKeptAtOnceMax;
   uint64_t kept_at_first_ = 0;
-  uint64_t let_go_ = 0;
+  uint64_t dropped_ = 0;
 };
 
 }  // namespace neurontrace

@@ -75,7 +75,7 @@ TEST_F(SnapshotFilterTest, KeepsBothSidesOfAChangeOfSteering) {
   EXPECT_THAT(kept_, Contains(all_[20]));
 }
 
-TEST_F(SnapshotFilterTest, FollowsASlewThatNobodyTellsOf) {
+TEST_F(SnapshotFilterTest, FollowsUnreportedSlew) {
   Run(20);
   clocks_.SlewUnseenPpm(80);
   Run(30);
@@ -96,13 +96,13 @@ TEST_F(SnapshotFilterTest, KeepsBothSidesOfAStep) {
   EXPECT_THAT(kept_, Contains(all_[20]));
 }
 
-TEST_F(SnapshotFilterTest, LetsGoOfWhatIsTooMuchAndCountsIt) {
+TEST_F(SnapshotFilterTest, DropsAndCountsExcessSnapshots) {
   SeededRandom random(1);
   for (int i = 0; i < 2'000; ++i) {
     clocks_.SteerPpm(static_cast<double>(random.Next64() % 1'000));
     Run(1);
   }
-  EXPECT_GT(filter_.let_go(), 1'000u);
+  EXPECT_GT(filter_.dropped_snapshots(), 1'000u);
   EXPECT_LE(kept_.size(), SnapshotFilter::kKeptAtOnceMax + 200 * SnapshotFilter::kKeptPerSecond);
   EXPECT_GE(kept_.size(), 300u);
   for (size_t i = 1; i < kept_.size(); ++i) {

@@ -59,7 +59,7 @@ void UdpProber::Disconnect() {
 
 void UdpProber::Send(int probes) {
   if (!connected()) return;
-  stamps_.Look();  // so that what answers are compared with is not old
+  stamps_.Poll();  // so that what answers are compared with is not old
   for (int i = 0; i < probes; ++i) {
     const ProbePacket packet = cipher_->Encode(ProbeQuestion{key_id_, ++sequence_});
     Question& question = questions_[sequence_ % kQuestionsMax];
@@ -90,7 +90,7 @@ void UdpProber::OnReadable() {
     }
     const int received = recvmmsg(socket_.get(), messages, kAtOnceMax, MSG_DONTWAIT, nullptr);
     if (received <= 0) return;  // the kernel returns an error of the network once
-    stamps_.Look();
+    stamps_.Poll();
     for (int i = 0; i < received && connected(); ++i) {
       OnPacket({slots[i].packet, messages[i].msg_len},
                stamps_.OnRaw(ReceiveStampNs(messages[i].msg_hdr)));

@@ -54,7 +54,7 @@ class UdpProberTest : public testing::Test {
                      reinterpret_cast<const sockaddr*>(&from_), from_length_),
               static_cast<ssize_t>(packet.size()));
   }
-  ProbeAnswer AnswerTo(const ProbeQuestion& question) const {
+  ProbeAnswer ReplyTo(const ProbeQuestion& question) const {
     const uint64_t now = clocks_.RawNs() + kReferenceOffset;
     return {.key_id = question.key_id,
             .sequence = question.sequence,
@@ -87,7 +87,7 @@ class UdpProberTest : public testing::Test {
 
 TEST_F(UdpProberTest, MakesExchangesThatHoldTheTruth) {
   prober_.Send(4);
-  for (int i = 0; i < 4; ++i) Answer(cipher_->Encode(AnswerTo(Receive())));
+  for (int i = 0; i < 4; ++i) Answer(cipher_->Encode(ReplyTo(Receive())));
   RunUntilSeen(4);
   ASSERT_EQ(sink_.exchanges.size(), 4u);
   for (const ClockExchange& exchange : sink_.exchanges) {
@@ -100,33 +100,33 @@ TEST_F(UdpProberTest, MakesExchangesThatHoldTheTruth) {
   EXPECT_EQ(prober_.counters().sent, 4u);
 }
 
-TEST_F(UdpProberTest, CountsAnAnswerOnceAndStrangersNever) {
+TEST_F(UdpProberTest, CountsEachReplyOnceAndIgnoresUnknownSenders) {
   prober_.Send(2);
   const ProbeQuestion first = Receive();
   const ProbeQuestion second = Receive();
   SeededRandom random(9);
   ProbeCipher stranger(MakeProbeKey(random));
-  Answer(stranger.Encode(AnswerTo(first)));
+  Answer(stranger.Encode(ReplyTo(first)));
   Answer(cipher_->Encode(first));  // a question is no answer
-  ProbeAnswer backwards = AnswerTo(first);
+  ProbeAnswer backwards = ReplyTo(first);
   backwards.reference_send_ns -= 1;
   Answer(cipher_->Encode(backwards));
-  ProbeAnswer unasked = AnswerTo(first);
+  ProbeAnswer unasked = ReplyTo(first);
   unasked.sequence = 1'000;
   Answer(cipher_->Encode(unasked));
-  Answer(cipher_->Encode(AnswerTo(second)));  // overtakes the first
-  Answer(cipher_->Encode(AnswerTo(first)));
-  Answer(cipher_->Encode(AnswerTo(first)));
+  Answer(cipher_->Encode(ReplyTo(second)));  // overtakes the first
+  Answer(cipher_->Encode(ReplyTo(first)));
+  Answer(cipher_->Encode(ReplyTo(first)));
   RunUntilSeen(7);
   EXPECT_EQ(sink_.exchanges.size(), 2u);
   EXPECT_EQ(prober_.counters().refused, 3u);
   EXPECT_EQ(prober_.counters().late, 2u);
 }
 
-TEST_F(UdpProberTest, BeginsAnewWithAnotherKey) {
+TEST_F(UdpProberTest, RestartsWithNewKey) {
   prober_.Send(1);
   const ProbeQuestion old = Receive();
-  const ProbePacket old_answer = cipher_->Encode(AnswerTo(old));
+  const ProbePacket old_answer = cipher_->Encode(ReplyTo(old));
   SeededRandom random(5);
   access_.key = MakeProbeKey(random);
   access_.key_id = 78;
@@ -136,7 +136,7 @@ TEST_F(UdpProberTest, BeginsAnewWithAnotherKey) {
   const ProbeQuestion question = Receive();
   EXPECT_EQ(question.key_id, 78u);
   Answer(old_answer);
-  Answer(cipher_->Encode(AnswerTo(question)));
+  Answer(cipher_->Encode(ReplyTo(question)));
   RunUntilSeen(2);
   EXPECT_EQ(sink_.exchanges.size(), 1u);
   EXPECT_EQ(prober_.counters().refused, 1u);
@@ -148,7 +148,7 @@ TEST_F(UdpProberTest, SendsNothingWhenDisconnected) {
   EXPECT_EQ(prober_.counters().sent, 0u);
 }
 
-TEST(ProbeAddressOfPeer, ReadsWhatGrpcNamesAPeer) {
+TEST(ProbeAddressOfPeer, ParsesGrpcPeerNames) {
   const auto four = ProbeAddressOfPeer("ipv4:10.1.2.3:9400", 9401);
   ASSERT_TRUE(four.ok());
   const auto& in = reinterpret_cast<const sockaddr_in&>(four->storage);

@@ -24,8 +24,8 @@ UtcSources::UtcSources(const Deps& deps, UtcPaths paths, ClockEvidence& out)
               [this](const ChronyTracking& tracking) { OnChrony(tracking); }) {}
 
 void UtcSources::Ask(std::optional<uint64_t> disruption_marker) {
-  AskPhc();
-  AskClockBound(disruption_marker);
+  QueryPhc();
+  QueryClockBound(disruption_marker);
   chrony_.Ask();
   ++asks_;
 }
@@ -40,7 +40,7 @@ void UtcSources::Take(const std::optional<UtcReading>& reading, uint64_t& counte
 }
 
 // The search lists a directory and opens files, so it is repeated rarely; a reading is one ioctl.
-void UtcSources::AskPhc() {
+void UtcSources::QueryPhc() {
   if (!phc_answers_ && asks_ % kAsksPerSearch == 0) {
     phc_.reset();
     auto phc = PhcReader::Open(deps_.files, paths_.phc);
@@ -55,7 +55,7 @@ void UtcSources::AskPhc() {
   Take(reading.ok() ? std::optional(*reading) : std::nullopt, counters_.phc);
 }
 
-void UtcSources::AskClockBound(std::optional<uint64_t> disruption_marker) {
+void UtcSources::QueryClockBound(std::optional<uint64_t> disruption_marker) {
   const auto promise = ClockBoundMemory::Read(deps_.files, paths_.clock_bound);
   // The normal case on most machines, so it is not counted as refused.
   if (absl::IsNotFound(promise.status())) return;

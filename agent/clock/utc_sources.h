@@ -61,8 +61,8 @@ class UtcSources {
 
  private:
   // Each asks one source and appends its reading, if there is one.
-  void AskPhc();
-  void AskClockBound(std::optional<uint64_t> disruption_marker);
+  void QueryPhc();
+  void QueryClockBound(std::optional<uint64_t> disruption_marker);
   void OnChrony(const ChronyTracking& tracking);
   // Counts a reading and appends it to the evidence; counts an absent one as refused.
   void Take(const std::optional<UtcReading>& reading, uint64_t& counter);

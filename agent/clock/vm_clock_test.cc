@@ -33,7 +33,7 @@ TEST(VmClock, ReadsTheMarkerAsItChanges) {
   EXPECT_EQ(clock->DisruptionMarker(), 0x1122334455667788u);
 }
 
-TEST(VmClock, SaysNothingWhileItIsBeingWritten) {
+TEST(VmClock, ReturnsNothingDuringUpdate) {
   FakeFileSystem files;
   files.SetContents(VmClock::kPath, Page(3, 1));
   auto clock = VmClock::Open(files, VmClock::kPath);
@@ -42,12 +42,12 @@ TEST(VmClock, SaysNothingWhileItIsBeingWritten) {
 }
 
 // Not a test: see lib/base/fuzz_seed.h. The first byte is the fuzzer's own.
-TEST(VmClock, WritesTheFuzzCorpusWhereAsked) {
+TEST(VmClock, WritesFuzzCorpusOnRequest) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   WriteFuzzSeed("clock_pages_fuzzer", "vm_clock", '\1' + Page(2, 7));
 }
 
-TEST(VmClock, RefusesWhatIsNoPage) {
+TEST(VmClock, RejectsInvalidPage) {
   FakeFileSystem files;
   EXPECT_TRUE(absl::IsNotFound(VmClock::Open(files, VmClock::kPath).status()));
   std::string other_version = Page(2, 1);

@@ -34,7 +34,7 @@ class ControlObserver {
   }
   // Returns true if the agent resumed this capture offline at places that the aggregator's cursors
   // contradict. The capture is then forgotten and begun again.
-  virtual bool WasResumedWrongly(const CaptureResume&) { return false; }
+  virtual bool WasWronglyResumed(const CaptureResume&) { return false; }
   // Called before the sources get the order: the capture runs on this node from now on. Not called
   // for captures that cannot continue without the aggregator.
   virtual void OnCaptureRunning(const CaptureId&, const CaptureSpec&) {}

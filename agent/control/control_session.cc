@@ -20,7 +20,7 @@ constexpr uint64_t kTickNs = 50'000'000;       // how soon the end of a capture 
 constexpr uint64_t kProgressNs = 500'000'000;  // between reports of a capture that continues
 constexpr uint64_t kHeartbeatNs = 2'000'000'000;
 // How long IsFinished waits for the final state of workers once every chunk is delivered.
-constexpr uint64_t kLastWordsNs = 2'000'000'000;
+constexpr uint64_t kFinalReportsTimeoutNs = 2'000'000'000;
 // Finished captures are kept so that a repeated order finds them finished.
 constexpr size_t kFinishedCapturesMax = 64;
 // The statuses that are kept of one capture, including those of workers that have ended.
@@ -87,7 +87,7 @@ void ControlSession::OnClosed(const absl::Status& status) {
 void ControlSession::Disconnected() {
   stream_.reset();
   writing_ = false;
-  if (trigger_on_its_way_) pending_.Put(*std::exchange(trigger_on_its_way_, std::nullopt));
+  if (trigger_in_flight_) pending_.Put(*std::exchange(trigger_in_flight_, std::nullopt));
   const bool was_welcomed = std::exchange(welcomed_, false);
   if (was_welcomed) observer_.OnConnectionLost();
   After(backoff_.NextDelayNs(), [this] { Connect(); });
@@ -138,7 +138,7 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
   backoff_.Reset();
   for (const auto& [identity, worker] : workers_) Report(worker);
   for (CaptureResume resume : welcome.captures) {
-    if (observer_.WasResumedWrongly(resume)) ForgetCapture(resume.capture_id);
+    if (observer_.WasWronglyResumed(resume)) ForgetCapture(resume.capture_id);
     observer_.AddSpoolCursors(resume);
     // A snapshot ends by itself, once what was cut is delivered.
     const bool is_cut = resume.spec.mode == CaptureMode::kSnapshot && resume.begin;
@@ -201,13 +201,13 @@ void ControlSession::StartCapture(const CaptureResume& resume) {
   if (capture.finished) return;
   capture.unconfirmed = false;
   if (CanResumeOffline(resume.spec)) observer_.OnCaptureRunning(resume.capture_id, resume.spec);
-  TellSources(resume);
+  NotifySources(resume);
   ReportCapture(resume.capture_id, capture, false);
 }
 
 // A capture that has begun is joined, one that is armed elsewhere is armed, and any other starts
 // now.
-void ControlSession::TellSources(const CaptureResume& resume) {
+void ControlSession::NotifySources(const CaptureResume& resume) {
   const CaptureId& id = resume.capture_id;
   if (resume.begin) {
     Apply(SourceOrder::Join(id, resume.spec, resume.cursors, *resume.begin));
@@ -352,7 +352,7 @@ bool ControlSession::IsFinished(const CaptureId& capture_id, Capture& capture) c
   // but not for ever.
   const uint64_t now = clock_.MonotonicNs();
   if (capture.sources_finished_ns == 0) capture.sources_finished_ns = now;
-  return now - capture.sources_finished_ns >= kLastWordsNs ||
+  return now - capture.sources_finished_ns >= kFinalReportsTimeoutNs ||
          std::all_of(capture.workers.begin(), capture.workers.end(),
                      [](const auto& item) { return IsFinal(item.second.state); });
 }
@@ -389,7 +389,7 @@ void ControlSession::ForgetStaleTriggers() {
 
 void ControlSession::OnWritten() {
   writing_ = false;
-  trigger_on_its_way_.reset();
+  trigger_in_flight_.reset();
   Pump();
 }
 
@@ -398,7 +398,7 @@ void ControlSession::Pump() {
   if (auto report = pending_.Take()) {
     writing_ = true;
     ++counters_.reports_sent;
-    if (const auto* fired = std::get_if<TriggerFired>(&*report)) trigger_on_its_way_ = *fired;
+    if (const auto* fired = std::get_if<TriggerFired>(&*report)) trigger_in_flight_ = *fired;
     stream_->Send(*report);
   }
 }

@@ -170,7 +170,7 @@ class ControlSession final : public ControlStream::Listener,
   void StartCapture(const CaptureResume& resume);
   // Resumes a capture of the welcome that is to stop, as decided while this agent was away.
   void ResumeStopping(const CaptureResume& resume);
-  void TellSources(const CaptureResume& resume);
+  void NotifySources(const CaptureResume& resume);
   // Gives the order to every source.
   void Apply(const SourceOrder& order);
   void StopCapture(const CaptureId& capture_id, uint64_t host_raw_ns);
@@ -183,7 +183,7 @@ class ControlSession final : public ControlStream::Listener,
   // gives up on an aggregator that does not send a welcome.
   void Tick();
   // Returns whether the sources have finished the capture, everything is delivered, and each worker
-  // has reported its final state or had kLastWordsNs to do so.
+  // has reported its final state or had kFinalReportsTimeoutNs to do so.
   bool IsFinished(const CaptureId& capture_id, Capture& capture) const;
   // Reports the workers that changed, or `all`, then the agent's own status.
   void ReportCapture(const CaptureId& capture_id, Capture& capture, bool all);
@@ -216,7 +216,7 @@ class ControlSession final : public ControlStream::Listener,
   uint64_t progress_ns_ = 0;
   PendingReports pending_;
   // The fired trigger that is being written. It is queued again if the call ends before that.
-  std::optional<TriggerFired> trigger_on_its_way_;
+  std::optional<TriggerFired> trigger_in_flight_;
   std::map<WorkerIdentity, WorkerInfo> workers_;
   std::map<CaptureId, Capture> captures_;
   Counters counters_;

@@ -16,20 +16,20 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-TEST_F(ControlSessionTest, ArmsAnswersBeginsAndStopsAtAMoment) {
+TEST_F(ControlSessionTest, ArmsStartsAndStopsAtGivenTimes) {
   Begin();
   source_.drained = false;
   aggregator_.listener().OnStartCapture({.capture_id = capture_, .spec = spec_, .arm = true});
-  EXPECT_THAT(aggregator_.Hear(), ElementsAre("agent 0")) << "at once: it is waited for";
-  TellStatus(7, CaptureWorkerState::kArmed, 0);
-  EXPECT_THAT(aggregator_.Hear(), ElementsAre("status 7 state 7 read 0"));
+  EXPECT_THAT(aggregator_.TakeSent(), ElementsAre("agent 0")) << "at once: it is waited for";
+  ReportStatus(7, CaptureWorkerState::kArmed, 0);
+  EXPECT_THAT(aggregator_.TakeSent(), ElementsAre("status 7 state 7 read 0"));
   aggregator_.listener().OnBeginCapture(capture_, {.host_raw_ns = 99});
   aggregator_.listener().OnBeginCapture(capture_, {.host_raw_ns = 99, .first_execution = 5});
   aggregator_.listener().OnStopCapture(capture_, 123);
   EXPECT_THAT(source_.calls, ElementsAre("arm demo 0", "begin 99 0", "begin 99 5", "stop at 123"));
 }
 
-TEST_F(ControlSessionTest, ABeginningOfWhatWasNeverArmedIsNothing) {
+TEST_F(ControlSessionTest, IgnoresBeginOfUnarmedCapture) {
   Begin();
   aggregator_.listener().OnBeginCapture(capture_, {.host_raw_ns = 99});
   EXPECT_THAT(source_.calls, IsEmpty());
@@ -52,7 +52,7 @@ TEST_F(ControlSessionTest, AConnectionLostBetweenArmingAndBeginningArmsOrJoins) 
   EXPECT_THAT(source_.calls, ElementsAre("arm demo 0", "arm demo 0", "join demo 0 7"));
 }
 
-TEST_F(ControlSessionTest, ASnapshotEndsByItselfEvenIfItIsToldToStop) {
+TEST_F(ControlSessionTest, SnapshotEndsByItselfDespiteStop) {
   Begin();
   spec_.mode = CaptureMode::kSnapshot;
   source_.ends_itself = true;
@@ -65,10 +65,10 @@ TEST_F(ControlSessionTest, ASnapshotEndsByItselfEvenIfItIsToldToStop) {
   EXPECT_THAT(source_.calls, ElementsAre("join demo 0 7"));
   source_.drained = true;
   runner_.AdvanceNs(100 * kMs);
-  EXPECT_THAT(aggregator_.Hear(), Contains("agent 0 finished"));
+  EXPECT_THAT(aggregator_.TakeSent(), Contains("agent 0 finished"));
 }
 
-TEST_F(ControlSessionTest, WhatOnlyTheAggregatorCanResumeIsNotResumedOffline) {
+TEST_F(ControlSessionTest, DoesNotResumeOfflineWhatNeedsAggregator) {
   CaptureResume resume = Resume(false);
   for (const CaptureMode mode : {CaptureMode::kSnapshot, CaptureMode::kPreview}) {
     resume.spec.mode = mode;
@@ -90,40 +90,40 @@ TEST_F(ControlSessionTest, WhatOnlyTheAggregatorCanResumeIsNotResumedOffline) {
   EXPECT_THAT(observer_.running, IsEmpty()) << "the next agent is not to go on with it";
 }
 
-TEST_F(ControlSessionTest, HowFarCoresAreIsToldAtOnceWhereItIsWaitedFor) {
+TEST_F(ControlSessionTest, ReportsExecutionProgressImmediatelyWhenAwaited) {
   Begin();
   source_.drained = false;
   spec_.conditions.at_next_execution = true;
   aggregator_.listener().OnStartCapture({capture_, spec_});
-  aggregator_.Hear();
+  aggregator_.TakeSent();
   CaptureWorkerStatus status{.capture_id = capture_, .state = CaptureWorkerState::kRecording};
   session_.OnCaptureWorker(status);
-  EXPECT_THAT(aggregator_.Hear(), SizeIs(1));
+  EXPECT_THAT(aggregator_.TakeSent(), SizeIs(1));
   status.newest_execution = 17;
   session_.OnCaptureWorker(status);
-  EXPECT_THAT(aggregator_.Hear(), SizeIs(1));
+  EXPECT_THAT(aggregator_.TakeSent(), SizeIs(1));
 }
 
-TEST_F(ControlSessionTest, TriggersGoDownAndWhatFiredGoesUp) {
+TEST_F(ControlSessionTest, DeliversTriggersAndReportsFirings) {
   EXPECT_FALSE(session_.ReportTrigger({.rule = "too early"}));
   Begin();
   aggregator_.listener().OnSetTriggers({TriggerRule{.name = "slow"}}, 4);
   EXPECT_THAT(observer_.triggers, ElementsAre("slow 4"));
   EXPECT_TRUE(session_.ReportTrigger({.rule = "slow"}));
   EXPECT_TRUE(session_.ReportTrigger({.rule = "silent"}));
-  EXPECT_THAT(aggregator_.Hear(), ElementsAre("fired slow", "fired silent"));
+  EXPECT_THAT(aggregator_.TakeSent(), ElementsAre("fired slow", "fired silent"));
 }
 
-TEST_F(ControlSessionTest, StoppedSessionSaysNothingMore) {
+TEST_F(ControlSessionTest, StoppedSessionSendsNothing) {
   Begin();
   session_.Stop();
-  TellWorker(1);
+  ReportWorker(1);
   runner_.AdvanceNs(60'000 * kMs);
   EXPECT_EQ(aggregator_.calls, 1);
   EXPECT_TRUE(aggregator_.ended);
 }
 
-TEST_F(ControlSessionTest, ATriggerIsToldThoughTheConnectionBreaks) {
+TEST_F(ControlSessionTest, ReportsFiringAfterConnectionLoss) {
   Begin();
   const auto fire = [this](const char* rule, uint64_t ago_ns) {
     EXPECT_TRUE(

@@ -57,14 +57,14 @@ class FakeAggregator {
   }
   ControlStream::Listener& listener() { return *listener_; }
   // Returns what was sent since the last call, with every write done.
-  std::vector<std::string> Hear() {
-    std::vector<std::string> heard;
+  std::vector<std::string> TakeSent() {
+    std::vector<std::string> taken;
     while (!ended && !sent_.empty()) {
-      heard.push_back(sent_);
+      taken.push_back(sent_);
       sent_.clear();
       listener_->OnWritten();
     }
-    return heard;
+    return taken;
   }
 
   int calls = 0;
@@ -126,7 +126,7 @@ class FakeSource final : public Source {
     calls.push_back(host_raw_ns == kStopNow ? "stop" : fmt::format("stop at {}", host_raw_ns));
     running[id] = false;
   }
-  void OnCaptureListComplete() override { running_when_all_told = running; }
+  void OnCaptureListComplete() override { running_when_list_complete = running; }
   bool IsFinished(const CaptureId& id) const override {
     const auto it = running.find(id);
     return drained && it != running.end() && !it->second;
@@ -140,7 +140,7 @@ class FakeSource final : public Source {
   bool drained = true;
   bool ends_itself = false;  // what is joined is a snapshot, and cut
   std::map<CaptureId, bool> running;
-  std::optional<std::map<CaptureId, bool>> running_when_all_told;
+  std::optional<std::map<CaptureId, bool>> running_when_list_complete;
   std::vector<std::string> calls;
 };
 
@@ -152,7 +152,7 @@ class RecordingObserver final : public ControlObserver {
   absl::Status CheckAggregator(const std::string&) override {
     return is_right_aggregator ? absl::OkStatus() : absl::FailedPreconditionError("another one");
   }
-  bool WasResumedWrongly(const CaptureResume&) override { return was_resumed_wrongly; }
+  bool WasWronglyResumed(const CaptureResume&) override { return was_resumed_wrongly; }
   void OnCaptureRunning(const CaptureId&, const CaptureSpec& spec) override {
     running.push_back(spec.name);
   }
@@ -189,19 +189,19 @@ class ControlSessionTest : public ::testing::Test {
     return WelcomeNow(std::move(captures));
   }
   std::vector<std::string> WelcomeNow(std::vector<CaptureResume> captures = {}) {
-    EXPECT_THAT(aggregator_.Hear(), ::testing::ElementsAre("hello agent-1"));
+    EXPECT_THAT(aggregator_.TakeSent(), ::testing::ElementsAre("hello agent-1"));
     Welcome welcome;
     welcome.captures = std::move(captures);
     aggregator_.listener().OnWelcome(welcome);
-    return aggregator_.Hear();
+    return aggregator_.TakeSent();
   }
-  void TellWorker(uint32_t pid, std::string detail = "") {
+  void ReportWorker(uint32_t pid, std::string detail = "") {
     WorkerInfo info;
     info.identity.pid = pid;
     info.detail = std::move(detail);
     session_.OnWorker(info);
   }
-  void TellStatus(uint32_t pid, CaptureWorkerState state, uint64_t read) {
+  void ReportStatus(uint32_t pid, CaptureWorkerState state, uint64_t read) {
     CaptureWorkerStatus status;
     status.capture_id = capture_;
     status.worker.pid = pid;

@@ -15,81 +15,81 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
-TEST_F(ControlSessionTest, SaysNothingButHelloBeforeItIsWelcome) {
-  TellWorker(1);
+TEST_F(ControlSessionTest, SendsOnlyHelloBeforeWelcome) {
+  ReportWorker(1);
   session_.Start();
   runner_.AdvanceNs(3'000 * kMs);
-  EXPECT_THAT(aggregator_.Hear(), ElementsAre("hello agent-1"));
-  EXPECT_THAT(aggregator_.Hear(), IsEmpty());
+  EXPECT_THAT(aggregator_.TakeSent(), ElementsAre("hello agent-1"));
+  EXPECT_THAT(aggregator_.TakeSent(), IsEmpty());
   EXPECT_THAT(observer_.events, IsEmpty());
 }
 
-TEST_F(ControlSessionTest, TellsItsWorkersAndTheirChanges) {
-  TellWorker(1, "old");
-  TellWorker(2);
+TEST_F(ControlSessionTest, ReportsWorkersAndChanges) {
+  ReportWorker(1, "old");
+  ReportWorker(2);
   EXPECT_THAT(Begin(), ElementsAre("worker 1 old", "worker 2 "));
   EXPECT_THAT(observer_.events, ElementsAre("welcome"));
-  TellWorker(1, "new");
+  ReportWorker(1, "new");
   WorkerIdentity gone;
   gone.pid = 2;
   session_.OnWorkerGone(gone);
   session_.OnWorkerGone(gone);
-  EXPECT_THAT(aggregator_.Hear(), ElementsAre("worker 1 new", "gone 2"));
+  EXPECT_THAT(aggregator_.TakeSent(), ElementsAre("worker 1 new", "gone 2"));
 }
 
-TEST_F(ControlSessionTest, SlowConnectionsGetTheLatestNewsOnly) {
+TEST_F(ControlSessionTest, SendsOnlyLatestStateToSlowConnections) {
   Begin();
-  for (int i = 0; i < 100; ++i) TellWorker(1, std::to_string(i));
+  for (int i = 0; i < 100; ++i) ReportWorker(1, std::to_string(i));
   // The first was under way at once.
-  EXPECT_THAT(aggregator_.Hear(), ElementsAre("worker 1 0", "worker 1 99"));
+  EXPECT_THAT(aggregator_.TakeSent(), ElementsAre("worker 1 0", "worker 1 99"));
 }
 
 TEST_F(ControlSessionTest, CarriesOutOrdersAndReportsTheEndLast) {
   Begin();
   source_.drained = false;
   aggregator_.listener().OnStartCapture({capture_, spec_});
-  EXPECT_THAT(aggregator_.Hear(), ElementsAre("agent 0"));
-  TellStatus(7, CaptureWorkerState::kRecording, 0);
-  EXPECT_THAT(aggregator_.Hear(), ElementsAre("status 7 state 2 read 0"));
+  EXPECT_THAT(aggregator_.TakeSent(), ElementsAre("agent 0"));
+  ReportStatus(7, CaptureWorkerState::kRecording, 0);
+  EXPECT_THAT(aggregator_.TakeSent(), ElementsAre("status 7 state 2 read 0"));
   // Counts wait for the next progress report, and are reported once.
-  for (uint64_t i = 1; i <= 50; ++i) TellStatus(7, CaptureWorkerState::kRecording, i);
-  EXPECT_THAT(aggregator_.Hear(), IsEmpty());
+  for (uint64_t i = 1; i <= 50; ++i) ReportStatus(7, CaptureWorkerState::kRecording, i);
+  EXPECT_THAT(aggregator_.TakeSent(), IsEmpty());
   runner_.AdvanceNs(600 * kMs);
-  EXPECT_THAT(aggregator_.Hear(), ElementsAre("status 7 state 2 read 50", "agent 1"));
+  EXPECT_THAT(aggregator_.TakeSent(), ElementsAre("status 7 state 2 read 50", "agent 1"));
 
   EXPECT_EQ(observer_.stopping, 0);
   aggregator_.listener().OnStopCapture(capture_, 0);
   EXPECT_THAT(source_.calls, ElementsAre("start demo 0", "stop"));
   EXPECT_EQ(observer_.stopping, 1);
   runner_.AdvanceNs(200 * kMs);
-  EXPECT_THAT(aggregator_.Hear(), Not(Contains(HasSubstr("finished"))));
-  TellStatus(7, CaptureWorkerState::kComplete, 60);
+  EXPECT_THAT(aggregator_.TakeSent(), Not(Contains(HasSubstr("finished"))));
+  ReportStatus(7, CaptureWorkerState::kComplete, 60);
   source_.drained = true;
   runner_.AdvanceNs(100 * kMs);
-  EXPECT_THAT(aggregator_.Hear(), ElementsAre("status 7 state 4 read 60", "agent 1 finished"));
+  EXPECT_THAT(aggregator_.TakeSent(), ElementsAre("status 7 state 4 read 60", "agent 1 finished"));
   EXPECT_THAT(source_.calls, ElementsAre("start demo 0", "stop", "forget"));
 }
 
-TEST_F(ControlSessionTest, EndIsReportedAfterWhatWaitsOnASlowConnection) {
+TEST_F(ControlSessionTest, ReportsEndAfterQueuedReportsOnSlowConnection) {
   Begin();
   aggregator_.listener().OnStartCapture({capture_, spec_});  // "agent 0" is under way from here
   runner_.AdvanceNs(600 * kMs);                              // a second one waits
   aggregator_.listener().OnStopCapture(capture_, 0);
-  TellStatus(7, CaptureWorkerState::kComplete, 5);
+  ReportStatus(7, CaptureWorkerState::kComplete, 5);
   runner_.AdvanceNs(100 * kMs);
-  EXPECT_THAT(aggregator_.Hear(),
+  EXPECT_THAT(aggregator_.TakeSent(),
               ElementsAre("agent 0", "status 7 state 4 read 5", "agent 1 finished"));
 }
 
-TEST_F(ControlSessionTest, WaitsForTheLastWordsOfWorkersButNotForEver) {
+TEST_F(ControlSessionTest, WaitsBoundedTimeForFinalWorkerReports) {
   Begin();
   aggregator_.listener().OnStartCapture({capture_, spec_});
-  TellStatus(7, CaptureWorkerState::kRecording, 5);
+  ReportStatus(7, CaptureWorkerState::kRecording, 5);
   aggregator_.listener().OnStopCapture(capture_, 0);
   runner_.AdvanceNs(1'000 * kMs);
-  EXPECT_THAT(aggregator_.Hear(), Not(Contains(HasSubstr("finished"))));
+  EXPECT_THAT(aggregator_.TakeSent(), Not(Contains(HasSubstr("finished"))));
   runner_.AdvanceNs(1'100 * kMs);
-  EXPECT_THAT(aggregator_.Hear(), Contains("agent 1 finished"));
+  EXPECT_THAT(aggregator_.TakeSent(), Contains("agent 1 finished"));
 }
 
 TEST_F(ControlSessionTest, RepeatedOrdersChangeNothing) {
@@ -101,27 +101,27 @@ TEST_F(ControlSessionTest, RepeatedOrdersChangeNothing) {
   const auto calls = source_.calls;
   aggregator_.listener().OnStartCapture({capture_, spec_});
   EXPECT_EQ(source_.calls, calls) << "a finished capture does not begin again";
-  aggregator_.Hear();
+  aggregator_.TakeSent();
   runner_.AdvanceNs(1'000 * kMs);
-  EXPECT_THAT(aggregator_.Hear(), Not(Contains(HasSubstr("agent 0"))));
+  EXPECT_THAT(aggregator_.TakeSent(), Not(Contains(HasSubstr("agent 0"))));
 }
 
 TEST_F(ControlSessionTest, StopOfACaptureNeverStartedIsFinishedAtOnce) {
   Begin();
   aggregator_.listener().OnStopCapture(capture_, 0);
   runner_.AdvanceNs(100 * kMs);
-  EXPECT_THAT(aggregator_.Hear(), Contains("agent 0 finished"));
+  EXPECT_THAT(aggregator_.TakeSent(), Contains("agent 0 finished"));
 }
 
-TEST_F(ControlSessionTest, ReconnectsLaterAndLaterAndTellsAllAgain) {
-  TellWorker(1);
+TEST_F(ControlSessionTest, BacksOffReconnectsAndReportsEverythingAgain) {
+  ReportWorker(1);
   Begin();
   source_.drained = false;
   aggregator_.listener().OnStartCapture({capture_, spec_});
-  TellStatus(1, CaptureWorkerState::kRecording, 3);
+  ReportStatus(1, CaptureWorkerState::kRecording, 3);
   aggregator_.listener().OnClosed(absl::UnavailableError("gone"));
   EXPECT_THAT(observer_.events, ElementsAre("welcome", "lost"));
-  TellWorker(2);
+  ReportWorker(2);
   runner_.AdvanceNs(70 * kMs);
   EXPECT_EQ(aggregator_.calls, 1);
   runner_.AdvanceNs(40 * kMs);
@@ -131,7 +131,7 @@ TEST_F(ControlSessionTest, ReconnectsLaterAndLaterAndTellsAllAgain) {
   EXPECT_THAT(source_.calls, ElementsAre("start demo 0", "start demo 2"));
 }
 
-TEST_F(ControlSessionTest, FinishedCaptureSaysSoAgainAfterAReconnect) {
+TEST_F(ControlSessionTest, RepeatsFinishedReportAfterReconnect) {
   Begin();
   aggregator_.listener().OnStartCapture({capture_, spec_});
   aggregator_.listener().OnStopCapture(capture_, 0);
@@ -153,7 +153,7 @@ TEST_F(ControlSessionTest, CapturesThatAWelcomeDoesNotListAreOver) {
   EXPECT_EQ(session_.captures(), 0u);
 }
 
-TEST_F(ControlSessionTest, AgentThatComesBackGoesOnWithWhatIsRunning) {
+TEST_F(ControlSessionTest, ReturningAgentResumesRunningCaptures) {
   EXPECT_THAT(Begin({Resume(true)}), Contains("agent 0"));
   EXPECT_THAT(source_.calls, ElementsAre("finish demo 2", "stop"));
 }
@@ -165,19 +165,19 @@ TEST_F(ControlSessionTest, OneThatIsStoppingKeepsItsExecutions) {
   EXPECT_THAT(source_.calls, ElementsAre("finish demo 2 from 40", "stop"));
 }
 
-TEST_F(ControlSessionTest, SourcesHearWhenAWelcomeHasToldThemAll) {
+TEST_F(ControlSessionTest, NotifiesSourcesWhenCaptureListIsComplete) {
   source_.drained = false;
-  EXPECT_FALSE(source_.running_when_all_told);
+  EXPECT_FALSE(source_.running_when_list_complete);
   Begin({Resume(false)});
-  ASSERT_TRUE(source_.running_when_all_told);
-  EXPECT_THAT(*source_.running_when_all_told, ElementsAre(std::pair(capture_, true)));
+  ASSERT_TRUE(source_.running_when_list_complete);
+  EXPECT_THAT(*source_.running_when_list_complete, ElementsAre(std::pair(capture_, true)));
 }
 
-TEST_F(ControlSessionTest, WhatGoesOnByItselfIsConfirmedStoppedOrForgottenByTheWelcome) {
+TEST_F(ControlSessionTest, WelcomeConfirmsStopsOrForgetsResumedCaptures) {
   source_.drained = false;
   session_.Resume(Resume(false));
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2"));
-  TellStatus(7, CaptureWorkerState::kRecording, 5);
+  ReportStatus(7, CaptureWorkerState::kRecording, 5);
   EXPECT_THAT(Begin({Resume(false)}), Contains("status 7 state 2 read 5"));
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "start demo 2"));
   EXPECT_THAT(observer_.running, ElementsAre("demo"));
@@ -198,28 +198,28 @@ TEST_F(ControlSessionTest, ResumedAndStoppingCapturesHaveTheirModeOnTheStatusPag
   EXPECT_EQ(session_.CaptureStates()[0].mode, CaptureMode::kContinuous);
 }
 
-TEST_F(ControlSessionTest, WhatGoesOnByItselfIsNotBegunAnewToBeStopped) {
+TEST_F(ControlSessionTest, StopsResumedCaptureWithoutRestartingIt) {
   source_.drained = false;
   session_.Resume(Resume(false));
   Begin({Resume(true)});
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "finish demo 2", "stop"));
 }
 
-TEST_F(ControlSessionTest, WhatGoesOnByItselfAndIsOverIsForgotten) {
+TEST_F(ControlSessionTest, ForgetsResumedCaptureThatIsOver) {
   session_.Resume(Resume(false));
   Begin();
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "forget"));
   EXPECT_THAT(observer_.events, ElementsAre("over", "welcome"));
 }
 
-TEST_F(ControlSessionTest, WhatWasResumedWronglyIsBegunAgain) {
+TEST_F(ControlSessionTest, RestartsWronglyResumedCapture) {
   observer_.was_resumed_wrongly = true;
   session_.Resume(Resume(false));
   Begin({Resume(false)});
   EXPECT_THAT(source_.calls, ElementsAre("continue demo 2", "forget", "start demo 2"));
 }
 
-TEST_F(ControlSessionTest, AggregatorThatIsAnotherIsLeftAndTriedAgain) {
+TEST_F(ControlSessionTest, DisconnectsFromForeignAggregatorAndRetries) {
   observer_.is_right_aggregator = false;
   source_.drained = false;
   session_.Resume(Resume(false));
@@ -238,31 +238,31 @@ TEST_F(ControlSessionTest, AggregatorThatIsAnotherIsLeftAndTriedAgain) {
 
 TEST_F(ControlSessionTest, GivesUpACallThatIsNeverWelcomed) {
   session_.Start();
-  aggregator_.Hear();
+  aggregator_.TakeSent();
   runner_.AdvanceNs(9'900 * kMs);
   EXPECT_FALSE(aggregator_.ended);
   runner_.AdvanceNs(300 * kMs);
   EXPECT_EQ(aggregator_.calls, 2);
 }
 
-TEST_F(ControlSessionTest, KnowsWhetherAnythingHereRecords) {
+TEST_F(ControlSessionTest, ReportsWhetherAnyWorkerRecords) {
   Begin();
   EXPECT_FALSE(session_.Records(capture_)) << "no such capture";
   aggregator_.listener().OnStartCapture({capture_, spec_});
-  TellStatus(7, CaptureWorkerState::kStarting, 0);
+  ReportStatus(7, CaptureWorkerState::kStarting, 0);
   EXPECT_FALSE(session_.Records(capture_));
   EXPECT_EQ(observer_.recording_changes, 0);
-  TellStatus(7, CaptureWorkerState::kRecording, 0);
-  TellStatus(8, CaptureWorkerState::kRecording, 0);
-  TellStatus(7, CaptureWorkerState::kRecording, 5);
+  ReportStatus(7, CaptureWorkerState::kRecording, 0);
+  ReportStatus(8, CaptureWorkerState::kRecording, 0);
+  ReportStatus(7, CaptureWorkerState::kRecording, 5);
   EXPECT_TRUE(session_.Records(capture_));
   EXPECT_EQ(observer_.recording_changes, 1);
-  TellStatus(7, CaptureWorkerState::kComplete, 5);
+  ReportStatus(7, CaptureWorkerState::kComplete, 5);
   EXPECT_TRUE(session_.Records(capture_)) << "the other one does";
-  TellStatus(8, CaptureWorkerState::kSuspended, 5);
+  ReportStatus(8, CaptureWorkerState::kSuspended, 5);
   EXPECT_FALSE(session_.Records(capture_));
   EXPECT_EQ(observer_.recording_changes, 2);
-  TellStatus(8, CaptureWorkerState::kRecording, 5);
+  ReportStatus(8, CaptureWorkerState::kRecording, 5);
   EXPECT_TRUE(session_.Records(capture_));
   EXPECT_EQ(observer_.recording_changes, 3);
 }
@@ -283,13 +283,13 @@ TEST_F(ControlSessionTest, ReaderOfTraceFilesRecordsOnceItHasOne) {
   EXPECT_EQ(observer_.recording_changes, 1);
 }
 
-TEST_F(ControlSessionTest, HeartbeatsWhileThereIsNothingElse) {
+TEST_F(ControlSessionTest, SendsHeartbeatsWhenIdle) {
   Begin();
-  aggregator_.Hear();
+  aggregator_.TakeSent();
   int heartbeats = 0;
   for (int i = 0; i < 100; ++i) {
     runner_.AdvanceNs(100 * kMs);
-    for (const auto& words : aggregator_.Hear()) heartbeats += words == "heartbeat";
+    for (const auto& words : aggregator_.TakeSent()) heartbeats += words == "heartbeat";
   }
   EXPECT_EQ(heartbeats, 5);
 }
@@ -310,7 +310,7 @@ TEST_F(ControlSessionTest, FinishedCapturesAreForgottenInTime) {
     aggregator_.listener().OnStartCapture({id, spec_});
     aggregator_.listener().OnStopCapture(id, 0);
     runner_.AdvanceNs(100 * kMs);
-    aggregator_.Hear();
+    aggregator_.TakeSent();
   }
   EXPECT_LE(session_.captures(), 65u);
   EXPECT_THAT(source_.running, IsEmpty());

@@ -112,7 +112,7 @@ class KubeletClientTest : public ::testing::Test {
   std::unique_ptr<grpc::Server> server_;
 };
 
-TEST_F(KubeletClientTest, ReadsWhatPodsHave) {
+TEST_F(KubeletClientTest, ReadsPodResources) {
   ::v1::ContainerResources& container = AddContainer("llama-0");
   Give(*container.add_devices(), "aws.amazon.com/neuron", {"0", "1"});
   // A field that the next Kubernetes may have.
@@ -127,7 +127,7 @@ TEST_F(KubeletClientTest, ReadsWhatPodsHave) {
   EXPECT_EQ(answer->cores_per_device, 0u);
 }
 
-TEST_F(KubeletClientTest, AsksForTheCoresOfADeviceWhereCoresWereGiven) {
+TEST_F(KubeletClientTest, QueriesCoresOfDevice) {
   Give(*AddContainer("small").add_devices(), "aws.amazon.com/neuroncore", {"2"});
   Give(*kubelet_.allocatable.add_devices(), "aws.amazon.com/neuron", {"0", "1"});
   Give(*kubelet_.allocatable.add_devices(), "aws.amazon.com/neuroncore", {"0", "1", "2", "3"});
@@ -144,7 +144,7 @@ TEST_F(KubeletClientTest, AsksForTheCoresOfADeviceWhereCoresWereGiven) {
   }
 }
 
-TEST_F(KubeletClientTest, AKubeletMayBeAwayAndComeBack) {
+TEST_F(KubeletClientTest, RecoversWhenKubeletReturns) {
   Give(*AddContainer("llama-0").add_devices(), "aws.amazon.com/neuron", {"0"});
   KubeletClient client(socket_, kPatientNs);
   EXPECT_EQ(client.List().status().code(), absl::StatusCode::kUnavailable);
@@ -163,14 +163,14 @@ TEST_F(KubeletClientTest, AKubeletMayBeAwayAndComeBack) {
   EXPECT_FALSE(client.List().ok());
 }
 
-TEST_F(KubeletClientTest, ASlowKubeletIsNotWaitedFor) {
+TEST_F(KubeletClientTest, DoesNotWaitForSlowKubelet) {
   kubelet_.SetHangs(true);
   StartKubelet();
   KubeletClient client(socket_, kImpatientNs);
   EXPECT_EQ(client.List().status().code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-TEST_F(KubeletClientTest, CancelEndsTheCallUnderWayAndAllThatCome) {
+TEST_F(KubeletClientTest, CancelEndsCurrentAndLaterCalls) {
   kubelet_.SetHangs(true);
   StartKubelet();
   KubeletClient client(socket_, kPatientNs);
@@ -183,7 +183,7 @@ TEST_F(KubeletClientTest, CancelEndsTheCallUnderWayAndAllThatCome) {
   EXPECT_EQ(client.List().status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(KubeletClientTest, RefusesWhatIsTooLargeOrNoText) {
+TEST_F(KubeletClientTest, RejectsOversizedOrNonTextReplies) {
   StartKubelet();
   KubeletClient client(socket_, kPatientNs);
   AddContainer(std::string(limits::kPodResourcesBytesMax, 'a'));
@@ -204,7 +204,7 @@ TEST_F(KubeletClientTest, RefusesWhatIsTooLargeOrNoText) {
   EXPECT_LE(status.message().size(), 2'000u);
 }
 
-TEST_F(KubeletClientTest, SomethingElseAtTheSocketIsAnError) {
+TEST_F(KubeletClientTest, ForeignServerAtSocketIsError) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, socket_.c_str(), sizeof address.sun_path - 1);

@@ -50,7 +50,7 @@ TEST(PodAnswerTest, TakesContainersWithNeuronDevicesAndCores) {
   EXPECT_EQ(answer->refused, 0u);
 }
 
-TEST(PodAnswerTest, PassesOverContainersThatMakeNoSense) {
+TEST(PodAnswerTest, SkipsInvalidContainers) {
   ::v1::ListPodResourcesResponse from;
   const std::string device = "aws.amazon.com/neuron";
   const std::vector<std::string> bad_names = {
@@ -90,7 +90,7 @@ TEST(PodAnswerTest, RefusesAnswersBeyondTheLimits) {
   EXPECT_EQ(ReadPodAnswer(devices).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST(PodAnswerTest, CoresPerDeviceAreWhatTheNodeHas) {
+TEST(PodAnswerTest, CoresPerDeviceComeFromNode) {
   const auto per_device = [](const std::vector<std::string>& devices,
                              const std::vector<std::string>& cores) {
     ::v1::AllocatableResourcesResponse answer;

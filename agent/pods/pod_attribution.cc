@@ -6,29 +6,30 @@
 
 namespace neurontrace {
 
-PodAttribution::PodAttribution(PodResolver& looker, TaskRunner& io, TaskRunner& runner,
+PodAttribution::PodAttribution(PodResolver& resolver, TaskRunner& io, TaskRunner& runner,
                                const Clock& clock, PodWorkers& workers)
-    : looker_(looker), io_(io), runner_(runner), clock_(clock), workers_(workers) {}
+    : resolver_(resolver), io_(io), runner_(runner), clock_(clock), workers_(workers) {}
 
 PodAttribution::~PodAttribution() = default;
 
-void PodAttribution::Start() { LookLater(); }
+void PodAttribution::Start() { ScheduleNextPoll(); }
 
-void PodAttribution::LookLater() {
-  runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Look(); }), kLookNs);
+void PodAttribution::ScheduleNextPoll() {
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Poll(); }), kPollNs);
 }
 
 // The next look is scheduled when this one has returned, so that a slow kubelet is asked once at a
 // time. Weak tasks drop the answer if this was destroyed meanwhile.
-void PodAttribution::Look() {
+void PodAttribution::Poll() {
   std::vector<PodProcess> processes = workers_.Processes();
   auto tell = weak_tasks_.Wrap([this](const std::vector<PodResolver::Change>& changes) {
     for (const PodResolver::Change& change : changes) workers_.OnPodChange(change);
-    LookLater();
+    ScheduleNextPoll();
   });
-  io_.PostTask([tell, &looker = looker_, &runner = runner_, now_ns = clock_.MonotonicNs(),
+  io_.PostTask([tell, &resolver = resolver_, &runner = runner_, now_ns = clock_.MonotonicNs(),
                 processes = std::move(processes)] {
-    runner.PostTask([tell, changes = looker.Look(processes, now_ns)]() mutable { tell(changes); });
+    runner.PostTask(
+        [tell, changes = resolver.Poll(processes, now_ns)]() mutable { tell(changes); });
   });
 }
 

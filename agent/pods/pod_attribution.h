@@ -15,11 +15,11 @@ namespace neurontrace {
 class PodAttribution {
  public:
   // Between the end of one look and the next.
-  static constexpr uint64_t kLookNs = 3'000'000'000;
+  static constexpr uint64_t kPollNs = 3'000'000'000;
 
   // All arguments outlive it. `looker` is used on `io` alone, and not after the task that is
   // running there when this is destroyed.
-  PodAttribution(PodResolver& looker, TaskRunner& io, TaskRunner& runner, const Clock& clock,
+  PodAttribution(PodResolver& resolver, TaskRunner& io, TaskRunner& runner, const Clock& clock,
                  PodWorkers& workers);
   // A look that is under way reports nothing any more.
   ~PodAttribution();
@@ -32,10 +32,10 @@ class PodAttribution {
  private:
   // Collects the processes here, resolves them on io_, reports changes here, and schedules the next
   // look.
-  void Look();
-  void LookLater();
+  void Poll();
+  void ScheduleNextPoll();
 
-  PodResolver& looker_;
+  PodResolver& resolver_;
   TaskRunner& io_;
   TaskRunner& runner_;
   const Clock& clock_;

@@ -46,12 +46,12 @@ class PodAttributionTest : public ::testing::Test {
   FakePodWorkers workers_;
   const WorkerPod llama_{"training", "llama-0", "worker"};
   FakePodLister kubelet_;
-  PodResolver looker_{kubelet_, ProcessReader(node_.root()), counters_};
+  PodResolver resolver_{kubelet_, ProcessReader(node_.root()), counters_};
   std::unique_ptr<PodAttribution> attribution_ =
-      std::make_unique<PodAttribution>(looker_, io_, runner_, clock_, workers_);
+      std::make_unique<PodAttribution>(resolver_, io_, runner_, clock_, workers_);
 };
 
-TEST_F(PodAttributionTest, TellsWhatIsNewOnTheAgentsSequence) {
+TEST_F(PodAttributionTest, ReportsChangesOnAgentSequence) {
   workers_.processes = {node_.PutInPod(7, 'a', {"/dev/null"})};
   attribution_->Start();
   Pass(3);
@@ -62,7 +62,7 @@ TEST_F(PodAttributionTest, TellsWhatIsNewOnTheAgentsSequence) {
   EXPECT_THAT(workers_.changes, ElementsAre(PodResolver::Change{workers_.processes[0], llama_}));
 }
 
-TEST_F(PodAttributionTest, DoesNotLookAgainWhileTheKubeletIsWaitedFor) {
+TEST_F(PodAttributionTest, DoesNotPollWhileQueryIsPending) {
   attribution_->Start();
   Pass(3);
   EXPECT_EQ(workers_.asked, 1);
@@ -74,7 +74,7 @@ TEST_F(PodAttributionTest, DoesNotLookAgainWhileTheKubeletIsWaitedFor) {
   EXPECT_EQ(workers_.asked, 2);
 }
 
-TEST_F(PodAttributionTest, NothingIsToldOnceItIsGone) {
+TEST_F(PodAttributionTest, ReportsNothingAfterDestruction) {
   workers_.processes = {node_.PutInPod(7, 'a', {"/dev/null"})};
   attribution_->Start();
   Pass(3);

@@ -54,7 +54,7 @@ PodResolver::PodResolver(PodLister& lister, ProcessReader reader, PodCounters& c
       counters_(counters),
       pause_ns_(limits::kPodResourcesAskMinNs) {}
 
-std::vector<PodResolver::Change> PodResolver::Look(const std::vector<PodProcess>& processes,
+std::vector<PodResolver::Change> PodResolver::Poll(const std::vector<PodProcess>& processes,
                                                    uint64_t now_ns) {
   // Steps: drop what has ended, settle processes of known UIDs, then ask about the rest if it is
   // time.
@@ -68,9 +68,9 @@ std::vector<PodResolver::Change> PodResolver::Look(const std::vector<PodProcess>
       if (!candidate.evidence.devices.empty()) open.push_back(std::move(candidate));
       continue;
     }
-    Tie(candidate, {.pod_namespace = tie->second.first, .name = tie->second.second}, changes);
+    Assign(candidate, {.pod_namespace = tie->second.first, .name = tie->second.second}, changes);
   }
-  if (!MayAsk(open, now_ns)) return changes;
+  if (!CanQuery(open, now_ns)) return changes;
   if (const auto answer = Ask()) Apply(*answer, open, changes);
   return changes;
 }
@@ -98,8 +98,8 @@ std::vector<PodResolver::Candidate> PodResolver::Collect() {
     known.settled = evidence->pod_uid.empty();
     if (known.settled) continue;
     // Once per agent: it is a matter of the agent's privileges and so the same for every process.
-    if (!evidence->files_are_readable && !says_unreadable_) {
-      says_unreadable_ = true;
+    if (!evidence->files_are_readable && !reported_unreadable_) {
+      reported_unreadable_ = true;
       spdlog::warn(
           "pods: cannot read the open devices of process {}, so its pod comes from its "
           "environment; run the agent as root with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
@@ -110,7 +110,7 @@ std::vector<PodResolver::Candidate> PodResolver::Collect() {
   return candidates;
 }
 
-bool PodResolver::MayAsk(const std::vector<Candidate>& candidates, uint64_t now_ns) {
+bool PodResolver::CanQuery(const std::vector<Candidate>& candidates, uint64_t now_ns) {
   if (candidates.empty()) return false;
   Question question;
   for (const Candidate& candidate : candidates) {
@@ -162,21 +162,21 @@ void PodResolver::Apply(const PodAnswer& answer, const std::vector<Candidate>& c
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
     if (!matches[i].pod) {
-      if (matches[i].ambiguous) NoteAmbiguous(candidate.process);
+      if (matches[i].ambiguous) RecordAmbiguous(candidate.process);
       continue;
     }
     const PodName name{matches[i].pod->pod_namespace, matches[i].pod->name};
     if (pods_of_uid[candidate.evidence.pod_uid].size() == 1 && uids_of_pod[name].size() == 1) {
-      Tie(candidate, *std::move(matches[i].pod), changes);
+      Assign(candidate, *std::move(matches[i].pod), changes);
       continue;
     }
-    NoteAmbiguous(candidate.process);
+    RecordAmbiguous(candidate.process);
     // Also processes that were tied to this pod earlier: their evidence is as doubtful now.
     Untie(name, changes);
   }
 }
 
-void PodResolver::Tie(const Candidate& candidate, WorkerPod pod, std::vector<Change>& changes) {
+void PodResolver::Assign(const Candidate& candidate, WorkerPod pod, std::vector<Change>& changes) {
   // From now on each process with this UID is tied without asking the kubelet.
   known_[candidate.process].settled = true;
   ties_[candidate.evidence.pod_uid] = {pod.pod_namespace, pod.name};
@@ -184,7 +184,7 @@ void PodResolver::Tie(const Candidate& candidate, WorkerPod pod, std::vector<Cha
   changes.push_back({candidate.process, std::move(pod)});
 }
 
-void PodResolver::NoteAmbiguous(const PodProcess& process) {
+void PodResolver::RecordAmbiguous(const PodProcess& process) {
   if (!std::exchange(known_[process].was_ambiguous, true)) Add(counters_.ambiguous);
 }
 
@@ -193,7 +193,7 @@ void PodResolver::Untie(const PodName& pod, std::vector<Change>& changes) {
     const auto tie = ties_.find(known.pod_uid);
     if (!known.settled || tie == ties_.end() || tie->second != pod) continue;
     known.settled = false;
-    NoteAmbiguous(process);
+    RecordAmbiguous(process);
     changes.push_back({process, std::nullopt});
   }
   std::erase_if(ties_, [&](const auto& tie) { return tie.second == pod; });

@@ -62,7 +62,7 @@ class PodResolver {
 
   // Returns what has changed. `processes` are all workers that are there; others are forgotten.
   // `now_ns` is monotonic. Blocks for /proc, and for `lister` if it is asked.
-  std::vector<Change> Look(const std::vector<PodProcess>& processes, uint64_t now_ns);
+  std::vector<Change> Poll(const std::vector<PodProcess>& processes, uint64_t now_ns);
 
  private:
   // What is known of one process since it was first seen.
@@ -86,7 +86,7 @@ class PodResolver {
   // Returns the processes that are not settled, with the kernel's current evidence.
   std::vector<Candidate> Collect();
   // Returns true if the kubelet is to be asked about these now, and notes that it was.
-  bool MayAsk(const std::vector<Candidate>& candidates, uint64_t now_ns);
+  bool CanQuery(const std::vector<Candidate>& candidates, uint64_t now_ns);
   // Returns nothing if the kubelet did not answer; the error is logged on the first failure in a
   // row.
   std::optional<PodAnswer> Ask();
@@ -94,9 +94,9 @@ class PodResolver {
   void Apply(const PodAnswer& answer, const std::vector<Candidate>& candidates,
              std::vector<Change>& changes);
   // Ties the process, and with it the UID of its pod.
-  void Tie(const Candidate& candidate, WorkerPod pod, std::vector<Change>& changes);
+  void Assign(const Candidate& candidate, WorkerPod pod, std::vector<Change>& changes);
   // Counts a process once, however often it stays ambiguous.
-  void NoteAmbiguous(const PodProcess& process);
+  void RecordAmbiguous(const PodProcess& process);
   // Takes back the pod of all processes that were tied to it.
   void Untie(const PodName& pod, std::vector<Change>& changes);
 
@@ -112,7 +112,7 @@ class PodResolver {
   uint64_t pause_ns_;
   bool failing_ = false;  // as it was logged last
   // Logged once in the life of the agent.
-  bool says_unreadable_ = false;  // the same
+  bool reported_unreadable_ = false;  // the same
 };
 
 }  // namespace neurontrace

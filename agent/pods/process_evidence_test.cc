@@ -80,7 +80,7 @@ TEST_F(ProcessReaderTest, FindsTheDriversNumber) {
   EXPECT_EQ(reader_.NeuronMajor(), std::nullopt);
 }
 
-TEST_F(ProcessReaderTest, DevicesAreToldByTheirNumbers) {
+TEST_F(ProcessReaderTest, IdentifiesDevicesByNumber) {
   const std::string lie = node_.root() + "/neuron4";  // a file that is called like a device
   std::ofstream(lie) << "x";
   const PodProcess worker =
@@ -92,14 +92,14 @@ TEST_F(ProcessReaderTest, DevicesAreToldByTheirNumbers) {
   EXPECT_TRUE(reader_.Read(worker, std::nullopt)->devices.empty());
 }
 
-TEST_F(ProcessReaderTest, SaysNothingOfAnotherProcessWithTheNumber) {
+TEST_F(ProcessReaderTest, IgnoresReusedPid) {
   PodProcess worker = node_.PutInPod(7, 'a', {"/dev/null"});
   ++worker.start_time_ticks;
   EXPECT_EQ(reader_.Read(worker, 1), std::nullopt);
   EXPECT_EQ(reader_.Read({.pid = 8, .start_time_ticks = 1}, 1), std::nullopt);
 }
 
-TEST_F(ProcessReaderTest, SaysWhetherFilesCouldBeSeen) {
+TEST_F(ProcessReaderTest, ReportsWhetherFilesWereReadable) {
   const PodProcess worker = node_.PutInPod(7, 'a', {});
   EXPECT_TRUE(reader_.Read(worker, 1)->files_are_readable);
   std::filesystem::remove_all(node_.root() + "/7/fd");

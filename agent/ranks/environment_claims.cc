@@ -351,11 +351,11 @@ void ClaimReader::RefuseWorldsOfOne() {
     std::string reason =
         fmt::format("{} is ignored: it describes a world of one process, but \"{}\" a larger one",
                     claim.said, larger->said);
-    const bool may_be_right = source < RankSource::kMpi;
+    const bool can_be_right = source < RankSource::kMpi;
     for (auto& [other_source, other] : result_.claims) {
-      if (may_be_right && other_source > source && other.processes > 1) other.doubt = reason;
+      if (can_be_right && other_source > source && other.processes > 1) other.doubt = reason;
     }
-    result_.refusals.push_back({std::move(reason), !may_be_right});
+    result_.refusals.push_back({std::move(reason), !can_be_right});
     it = result_.claims.erase(it);
   }
 }

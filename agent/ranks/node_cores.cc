@@ -179,7 +179,7 @@ bool IsFree(const std::map<int64_t, int64_t>& taken, int64_t first, int64_t core
 
 // Returns the place that a worker should have: where its local rank puts it, else the one that it
 // had. A core list may have holes and stays true after a restart, so it decides no place.
-std::optional<uint32_t> WantedPlace(const NodeCoresWorker& worker) {
+std::optional<uint32_t> RequestedPlace(const NodeCoresWorker& worker) {
   const NodeCores& found = worker.found;
   if (found.numbers.empty() || found.how == kVisibleCores) return worker.facts->first_node_core;
   return static_cast<uint32_t>(found.numbers.front());
@@ -189,7 +189,7 @@ std::optional<uint32_t> WantedPlace(const NodeCoresWorker& worker) {
 // that is only then assigned would not be the order of start. This is the first part of step 3: it
 // assigns the places that stay, then those that variables demand, those that workers had, and gaps
 // for the rest.
-void GivePlaces(std::span<NodeCoresWorker> workers) {
+void AssignPlaces(std::span<NodeCoresWorker> workers) {
   std::vector<NodeCoresWorker*> oldest_first;
   for (NodeCoresWorker& worker : workers) {
     if (worker.facts->ended_ns) {
@@ -213,9 +213,9 @@ void GivePlaces(std::span<NodeCoresWorker> workers) {
   // Places that stay come first, so that no living worker's place is taken by another's.
   for (NodeCoresWorker* const worker : oldest_first) {
     const std::optional<uint32_t> had = worker->facts->first_node_core;
-    if (had == WantedPlace(*worker)) take(*worker, had);
+    if (had == RequestedPlace(*worker)) take(*worker, had);
   }
-  for (NodeCoresWorker* const worker : oldest_first) take(*worker, WantedPlace(*worker));
+  for (NodeCoresWorker* const worker : oldest_first) take(*worker, RequestedPlace(*worker));
   for (NodeCoresWorker* const worker : oldest_first) take(*worker, worker->facts->first_node_core);
   for (NodeCoresWorker* const worker : oldest_first) {
     if (worker->place || !worker->facts->may_be_placed) continue;
@@ -246,7 +246,7 @@ void UsePlaces(std::span<NodeCoresWorker> workers) {
 void NumberNodeCores(std::span<NodeCoresWorker> workers) {
   UseCoreLists(workers);
   UseLocalRanks(workers);
-  GivePlaces(workers);
+  AssignPlaces(workers);
   UsePlaces(workers);
 }
 

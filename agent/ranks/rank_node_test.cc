@@ -32,7 +32,7 @@ TEST(RankNode, ChildrenOfOneTaskHaveNoRankFromIt) {
   }
 }
 
-TEST(RankNode, TorchrunUnderATaskSaysNothingOfTheTask) {
+TEST(RankNode, IgnoresTaskRankUnderTorchrun) {
   std::vector<RankFacts> workers;
   for (int i = 0; i < 4; ++i) {
     workers.push_back(Facts(1, {{"SLURM_PROCID", "0"},
@@ -56,7 +56,7 @@ TEST(RankNode, TasksOfAStepThatDifferAreTasks) {
   EXPECT_EQ(Gids(ResolveNode(Node({task("2"), task("2")}), {})), GidLists({{kNone}, {kNone}}));
 }
 
-TEST(RankNode, OneIndexTwiceIsNoEvidence) {
+TEST(RankNode, DuplicateIndexIsNoEvidence) {
   const auto twice = [](uint32_t cores, Env environment) {
     return Gids(ResolveNode(Node({Facts(cores, environment), Facts(cores, environment)}), {}));
   };
@@ -68,7 +68,7 @@ TEST(RankNode, OneIndexTwiceIsNoEvidence) {
   EXPECT_EQ(twice(1, {{"NEURON_GLOBAL_DEVICE_ID", "3"}}), GidLists({{kNone}, {kNone}}));
 }
 
-TEST(RankNode, ReplicasWithWorldsOfTheirOwnKeepTheirRanksAndSaySo) {
+TEST(RankNode, ReplicasWithSeparateWorldsKeepRanksAndWarn) {
   const auto engine = [](const char* port) {
     return Facts(
         1,
@@ -173,7 +173,7 @@ TEST(RankNode, AListThatDoesNotFitAnotherWorkerIsNoEvidence) {
   EXPECT_THAT(node[1].warnings, ElementsAre(HasSubstr("another worker of this node")));
 }
 
-TEST(RankNode, StaleRankThatDoesNotGoWithTheLocalRankIsNoEvidence) {
+TEST(RankNode, StaleRankContradictingLocalRankIsNoEvidence) {
   const auto process = [](const char* rank, const char* local) {
     return Facts(1, {{"RANK", rank}, {"LOCAL_RANK", local}, {"GROUP_RANK", "1"}});
   };
@@ -183,7 +183,7 @@ TEST(RankNode, StaleRankThatDoesNotGoWithTheLocalRankIsNoEvidence) {
             GidLists({{kNone}, {kNone}}));
 }
 
-TEST(RankNode, HelpersDoNotUnmakeRanks) {
+TEST(RankNode, HelpersDoNotInvalidateRanks) {
   auto workers = Node({Facts(1, {{"RANK", "0"}, {"WORLD_SIZE", "2"}}),
                        Facts(1, {{"RANK", "1"}, {"WORLD_SIZE", "2"}}),
                        Facts(1, {{"RANK", "1"}, {"WORLD_SIZE", "2"}}),
@@ -208,7 +208,7 @@ TEST(RankNode, AHelperDoesNotMakeATaskANodesIndex) {
   EXPECT_EQ(Gids(ResolveNode(workers, {})), GidLists({{12, 13, 14, 15}, {kNone}}));
 }
 
-TEST(RankNode, WhatAnEndedProcessContradictedStaysContradicted) {
+TEST(RankNode, ContradictionOutlivesItsProcess) {
   const Env task = {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_NNODES", "2"}};
   auto workers = Node({Facts(1, task), Facts(1, task)});
   workers[1].arrived_ns = 5'000'000'000;
@@ -246,7 +246,7 @@ TEST(RankNode, StartIdsThatContradictEachOtherAreNoEvidence) {
               ElementsAre(HasSubstr("another worker of this node has a different value")));
 }
 
-TEST(RankNode, ObservedRanksBeatAnotherWorkersVariable) {
+TEST(RankNode, ObservedRanksOverrideEnvironmentOfOtherWorkers) {
   auto workers = Node({Facts(1, {{"RANK", "1"}}), Facts(1, {{"RANK", "0"}})});
   workers[0].communicators[0] = {0, 2};
   const auto node = ResolveNode(workers, {});
@@ -283,7 +283,7 @@ TEST(RankPlaces, AreGivenInTheOrderOfStartAndKept) {
   EXPECT_THAT(Places(ResolveNode(workers, {0, {}, {}})), ElementsAre(0u, 6u, 2u));
 }
 
-TEST(RankPlaces, WaitUntilTheyMayBeGiven) {
+TEST(RankPlaces, WaitUntilAssignable) {
   auto workers = Node({Facts(1, {})});
   workers[0].may_be_placed = false;
   const auto node = ResolveNode(workers, {0, {}, {}});
@@ -292,7 +292,7 @@ TEST(RankPlaces, WaitUntilTheyMayBeGiven) {
   EXPECT_THAT(node[0].warnings, ElementsAre(HasSubstr("not known yet")));
 }
 
-TEST(RankPlaces, OfTwoThatSayTheyHaveOneTheOlderKeepsIt) {
+TEST(RankPlaces, OlderClaimantKeepsPlace) {
   auto workers = Node({Facts(2, {}), Facts(2, {}), Facts(2, {})});
   workers[1].first_node_core = 2;
   workers[2].first_node_core = 3;

@@ -49,7 +49,7 @@ class Job {
  public:
   explicit Job(uint64_t seed) : random_(seed) {
     launcher_ = static_cast<Launcher>(Below(static_cast<uint64_t>(Launcher::kCount)));
-    Lay();
+    LayOutProcesses();
     for (Process& process : processes_) SetEnvironment(process);
     if (Chance(3)) AddFalseEvidence();
   }
@@ -63,13 +63,13 @@ class Job {
       Check();
       if (Chance(4)) AddHelper(i);
       if (Chance(8)) RestartAgent();
-      if (Chance(8)) SayInCommunicator(processes_[i]);
+      if (Chance(8)) ClaimInCommunicator(processes_[i]);
       Check();
     }
     for (int step = 0; step < 6; ++step) {
       Process& process = processes_[Below(processes_.size())];
       if (Chance(3)) Die(process);
-      if (Chance(3)) SayInCommunicator(process);
+      if (Chance(3)) ClaimInCommunicator(process);
       if (Chance(4)) RestartAgent();
       Check();
     }
@@ -80,10 +80,10 @@ class Job {
   bool Chance(uint64_t of) { return Below(of) == 0; }
   static std::string Text(int64_t number) { return std::to_string(number); }
 
-  void Lay() {
+  void LayOutProcesses() {
     nodes_ = 1 + Below(4);
     const bool one_a_node = launcher_ == Launcher::kPods || Chance(4);
-    const bool may_differ = launcher_ != Launcher::kPods && Chance(3);
+    const bool can_differ = launcher_ != Launcher::kPods && Chance(3);
     const uint32_t cores = uint32_t{1} << Below(3);
     std::vector<size_t> node_order(nodes_);
     for (size_t i = 0; i < nodes_; ++i) node_order[i] = i;
@@ -96,7 +96,7 @@ class Job {
         process.local = local;
         process.index = static_cast<int64_t>(processes_.size()) - 1;
         // A process with one core is always taken to be in a job of such processes.
-        process.cores = may_differ ? static_cast<uint32_t>(2 + Below(3)) : cores;
+        process.cores = can_differ ? static_cast<uint32_t>(2 + Below(3)) : cores;
         for (uint32_t core = 0; core < process.cores; ++core) process.gids.push_back(world_++);
       }
     }
@@ -297,7 +297,7 @@ class Job {
     for (Process* const process : agent) process->facts.arrived_ns = ++now_ns_;
   }
 
-  void SayInCommunicator(Process& process) {
+  void ClaimInCommunicator(Process& process) {
     for (uint32_t core = 0; core < process.cores; ++core) {
       process.facts.communicators[core] = {process.gids[core], world_};
     }

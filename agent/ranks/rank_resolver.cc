@@ -73,12 +73,12 @@ struct Worker {
 bool Together(const Worker& a, const Worker& b) { return RanTogether(*a.facts, *b.facts); }
 
 // Returns whether the worker names no job and `claim` gives it all the ranks of a world.
-bool IsWorldOfItsOwn(const Worker& worker, const RankClaim& claim) {
+bool IsSeparateWorld(const Worker& worker, const RankClaim& claim) {
   return worker.facts->job.empty() && claim.size == (claim.counts_cores ? worker.cores : 1);
 }
 
 // The same, by all that is known of its cores. The aggregator counts in the same way.
-bool IsJobOfItsOwn(const Worker& worker) {
+bool IsSeparateJob(const Worker& worker) {
   if (!worker.facts->job.empty()) return false;
   int64_t world_size = 0;
   for (const CoreInfo& core : worker.result.cores) {
@@ -161,10 +161,10 @@ class JobResolver {
   static void Assemble(Worker& worker);
   static void AddObserved(Worker& worker);
   void SettleMeetings();
-  static void Settle(std::vector<Holder>& holders, bool may_drop, std::vector<Loss>& losses);
-  static bool MayBeOneJob(const Worker& a, const Worker& b);
+  static void Settle(std::vector<Holder>& holders, bool can_drop, std::vector<Loss>& losses);
+  static bool CanBeSameJob(const Worker& a, const Worker& b);
   static void Finish(Worker& worker);
-  static void TellConflicts(Worker& worker);
+  static void ReportConflicts(Worker& worker);
 
   std::vector<Worker*> workers_;
   const ConfiguredRanks& configured_;
@@ -236,7 +236,7 @@ void JobResolver::ReadEnvironments() {
     worker->refusals = std::move(read.refusals);
     worker->unfit_list_world = std::move(read.unfit_list_world);
     for (auto& [source, claim] : worker->claims) {
-      if (container_workers > 1 && IsWorldOfItsOwn(*worker, claim)) {
+      if (container_workers > 1 && IsSeparateWorld(*worker, claim)) {
         claim.world += fmt::format(" of process {}", worker->facts->pid);
         if (claim.guess.empty()) claim.guess = "this worker, which names no job, is a separate job";
       }
@@ -582,7 +582,7 @@ void JobResolver::SettleMeetings() {
   }
 }
 
-void JobResolver::Settle(std::vector<Holder>& holders, bool may_drop, std::vector<Loss>& losses) {
+void JobResolver::Settle(std::vector<Holder>& holders, bool can_drop, std::vector<Loss>& losses) {
   const auto quality = [](const RankEvidence& e) { return std::pair(e.guessed, e.source); };
   const auto loses_to = [&](const Holder& a, const Holder& b) {
     losses.push_back(
@@ -599,9 +599,9 @@ void JobResolver::Settle(std::vector<Holder>& holders, bool may_drop, std::vecto
     for (size_t j = i + 1; j < std::min(holders.size(), i + kHoldersMax); ++j) {
       Holder& a = holders[i];
       Holder& b = holders[j];
-      if (!Together(*a.worker, *b.worker) || !MayBeOneJob(*a.worker, *b.worker)) continue;
+      if (!Together(*a.worker, *b.worker) || !CanBeSameJob(*a.worker, *b.worker)) continue;
       const auto [left, right] = std::pair(quality(*a.evidence), quality(*b.evidence));
-      if (left != right && may_drop) {
+      if (left != right && can_drop) {
         left < right ? loses_to(b, a) : loses_to(a, b);
         continue;
       }
@@ -615,13 +615,13 @@ void JobResolver::Settle(std::vector<Holder>& holders, bool may_drop, std::vecto
 }
 
 // Returns whether two processes may belong to one job as far as the evidence goes.
-bool JobResolver::MayBeOneJob(const Worker& a, const Worker& b) {
+bool JobResolver::CanBeSameJob(const Worker& a, const Worker& b) {
   if (!a.facts->job.empty()) return true;
-  return ContainerOf(*a.facts) == ContainerOf(*b.facts) && !IsJobOfItsOwn(a) && !IsJobOfItsOwn(b);
+  return ContainerOf(*a.facts) == ContainerOf(*b.facts) && !IsSeparateJob(a) && !IsSeparateJob(b);
 }
 
 // Marks and reports evidence that contradicts the best one.
-void JobResolver::TellConflicts(Worker& worker) {
+void JobResolver::ReportConflicts(Worker& worker) {
   std::set<RankSource> told;
   for (CoreInfo& core : worker.result.cores) {
     if (core.rank_evidence.empty()) continue;
@@ -655,7 +655,7 @@ void JobResolver::TellConflicts(Worker& worker) {
 
 // Collects the warnings and guesses for people, without repetitions and within limits.
 void JobResolver::Finish(Worker& worker) {
-  TellConflicts(worker);
+  ReportConflicts(worker);
   RankResolution& result = worker.result;
   const bool has_ranks = std::any_of(result.cores.begin(), result.cores.end(),
                                      [](const CoreInfo& c) { return !c.rank_evidence.empty(); });

@@ -342,7 +342,7 @@ TEST(RankResolver, ListsEvidenceBestFirst) {
   EXPECT_THAT(got.warnings, IsEmpty());
 }
 
-TEST(RankResolver, WarnsOnceOfEachSourceThatContradictsTheBest) {
+TEST(RankResolver, WarnsOncePerContradictingSource) {
   RankFacts facts = Facts(4, {{"RANK", "1"}, {"SLURM_PROCID", "2"}});
   for (uint32_t core = 0; core < 4; ++core) facts.communicators[core] = {core + 4, 16};
   facts.event_gids[2] = 9;
@@ -382,7 +382,7 @@ TEST(RankResolver, LateCommunicatorReplacesTheEnvironment) {
   EXPECT_EQ(Gids({late}), GidLists({{0, 17}}));
 }
 
-TEST(RankResolver, CoresSeenInCommunicatorsCountBeforeTheRuntimeSaysHowMany) {
+TEST(RankResolver, UsesCommunicatorCoresUntilRuntimeReportsCount) {
   RankFacts facts = Facts(0, {{"RANK", "1"}});
   facts.communicators[3] = {35, 64};
   facts.event_gids[5] = 37;
@@ -416,7 +416,7 @@ TEST(RankResolver, OneRankOfTwoCoresOfAProcess) {
   EXPECT_THAT(ResolveAlone(facts).contradictions, Contains(HasSubstr("the same rank, 5")));
 }
 
-TEST(RankResolver, NothingKnownGivesNothing) {
+TEST(RankResolver, NoEvidenceGivesNoRank) {
   const RankResolution got = ResolveAlone(RankFacts{});
   EXPECT_THAT(got.cores, IsEmpty());
   EXPECT_THAT(got.warnings, IsEmpty());

@@ -64,7 +64,7 @@ struct Node {
   ConfiguredRanks configured;
 };
 
-void TakeFact(FuzzInput& input, Node& node) {
+void ReadFact(FuzzInput& input, Node& node) {
   const uint8_t what = input.Byte();
   const size_t kind = what % (kNamesCount + 7);
   RankFacts& facts = node.workers.back();
@@ -181,7 +181,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   neurontrace::FuzzInput input(data, size);
   neurontrace::Node node;
   node.workers.emplace_back();
-  while (!input.empty()) neurontrace::TakeFact(input, node);
+  while (!input.empty()) neurontrace::ReadFact(input, node);
   neurontrace::CheckNode(std::move(node));
   return 0;
 }

@@ -51,7 +51,7 @@ class CanaryTest : public ::testing::Test {
   StreamIdentity stream_{.agent_id = "a", .kind = StreamKind::kNeuronCore, .nc_idx = 2};
 };
 
-TEST_F(CanaryTest, OneGoesSoonAndThenOneAMinute) {
+TEST_F(CanaryTest, SendsFirstCanarySoonThenOnePerMinute) {
   auto writer = MakeWriter();
   Pass(*writer, limits::kCanaryFirstNs, 0);
   ASSERT_EQ(sink_.entries.size(), 1u);
@@ -67,7 +67,7 @@ TEST_F(CanaryTest, OneGoesSoonAndThenOneAMinute) {
   EXPECT_EQ(metrics_.chunks.load(), 0u);
 }
 
-TEST_F(CanaryTest, StandsBetweenChunksWithoutAPlaceOfItsOwnInTheSource) {
+TEST_F(CanaryTest, DoesNotAdvanceSourcePosition) {
   auto writer = MakeWriter();
   Append(*writer, 8);
   Append(*writer, 8);
@@ -95,7 +95,7 @@ TEST_F(CanaryTest, StandsBetweenChunksWithoutAPlaceOfItsOwnInTheSource) {
   EXPECT_EQ(header(2).losses.size(), 1u);
 }
 
-TEST_F(CanaryTest, HoldsNothingOfTheSourceBack) {
+TEST_F(CanaryTest, DoesNotDelaySource) {
   auto writer = MakeWriter();
   Append(*writer, 8);
   Pass(*writer, kNsPerSecond, 16);
@@ -110,7 +110,7 @@ TEST_F(CanaryTest, HoldsNothingOfTheSourceBack) {
   EXPECT_TRUE(writer->finished());
 }
 
-TEST_F(CanaryTest, OneIsUnderWayAtATimeAndNoneWithoutRoom) {
+TEST_F(CanaryTest, LimitsToOneInFlightAndNoneWithoutRoom) {
   auto writer = MakeWriter();
   sink_.has_room = false;
   Pass(*writer, 5 * kNsPerSecond, 0);
@@ -149,7 +149,7 @@ TEST_F(CanaryTest, AgeAndRoundTripAreThoseOfTheWorstStream) {
   EXPECT_FALSE(metrics_.canary_watch.round_trip_ns());
 }
 
-TEST_F(CanaryTest, StalledDataIsSaidInWordsAfterThreeMinutes) {
+TEST_F(CanaryTest, ReportsStalledDataAfterThreeMinutes) {
   auto writer = MakeWriter();
   Pass(*writer, 180 * kNsPerSecond, 0);
   EXPECT_FALSE(DescribeStall(metrics_.canary_watch, clock_.MonotonicNs()));

@@ -20,7 +20,7 @@ TEST(HostInstantTest, NamesTheSameMomentOnTheOtherClocks) {
   EXPECT_EQ(past.realtime_ns, kNow.realtime_ns - 9);
 }
 
-TEST(HostInstantTest, WithoutAMomentOrWithOneThatCannotBeItIsNow) {
+TEST(HostInstantTest, DefaultsToNowWithoutValidTime) {
   // The last is as far ahead as behind.
   for (const uint64_t raw_ns :
        {uint64_t{0}, kNow.raw_ns + kPlannedAheadMaxNs + 1, kNow.raw_ns + (uint64_t{1} << 63)}) {

@@ -51,7 +51,7 @@ class RecordingSink final : public ChunkSink {
     std::map<StreamIdentity, StreamCursor> cursors;
     for (const Entry& entry : entries) {
       if (!entry.stored) continue;
-      cursors[entry.chunk.header.stream] = CursorBehind(entry.chunk.header);
+      cursors[entry.chunk.header.stream] = CursorAfter(entry.chunk.header);
     }
     std::vector<StreamCursor> result;
     for (const auto& [stream, cursor] : cursors) result.push_back(cursor);

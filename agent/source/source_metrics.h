@@ -50,7 +50,7 @@ struct AgentSourceMetrics {
   Counter tap_documents_refused{0};  // fetched, and no room for them in the shared buffer: lost
   Counter tap_fetches_deferred{0};   // postponed because there was no room
   Counter tap_fetches_failed{0};     // the runtime answered with an error
-  Counter workers_gone{0};
+  Counter workers_removed{0};
   Counter records_unknown{0};  // of a type or capture this agent does not know
   Counter reads_waiting{0};    // turns that did not read because the queue had no room
 

@@ -13,8 +13,8 @@ namespace neurontrace {
 namespace {
 
 // The size of an open chunk is computed only this often, as that walks through its columns.
-constexpr size_t kLookEveryTextBytes = 32u << 10;
-constexpr uint32_t kLookEveryEvents = 64;
+constexpr size_t kCheckEveryTextBytes = 32u << 10;
+constexpr uint32_t kCheckEveryEvents = 64;
 // A row with this much text gets a chunk of its own, so that a row that no chunk can hold does not
 // take others with it.
 constexpr size_t kLargeRowBytes = 256u << 10;
@@ -139,7 +139,7 @@ bool StreamWriter::AdmitRow(uint64_t position) {
   return true;
 }
 
-void StreamWriter::NoteOpen(uint64_t position) {
+void StreamWriter::RecordOpen(uint64_t position) {
   if (first_position_) return;
   first_position_ = position;
   opened_ns_ = clock_.MonotonicNs();
@@ -187,8 +187,8 @@ void StreamWriter::Append(uint64_t position, const CachedShape& shape, const Eve
                        .detail = std::string(status.message())});
     return;
   }
-  NoteOpen(position);
-  text_bytes_since_look_ += text_bytes;
+  RecordOpen(position);
+  text_bytes_since_check_ += text_bytes;
   if (LargeEnough()) Close(position, rows_in_record_, false);
 }
 
@@ -196,8 +196,9 @@ void StreamWriter::Append(uint64_t position, const CachedShape& shape, const Eve
 bool StreamWriter::LargeEnough() {
   const uint32_t events = builder_.event_count();
   if (events >= options_.chunk_events) return true;
-  if (text_bytes_since_look_ < kLookEveryTextBytes && events % kLookEveryEvents != 0) return false;
-  text_bytes_since_look_ = 0;
+  if (text_bytes_since_check_ < kCheckEveryTextBytes && events % kCheckEveryEvents != 0)
+    return false;
+  text_bytes_since_check_ = 0;
   return builder_.approximate_bytes() >= options_.chunk_columns_bytes;
 }
 
@@ -226,7 +227,7 @@ void StreamWriter::AddSuspension(uint64_t position, const Suspension& suspension
   if (added == SuspensionAdded::kInvalid) {
     AgentSourceMetrics::Add(metrics_.suspension_reports_dropped);
   } else {
-    NoteOpen(position);
+    RecordOpen(position);
   }
 }
 
@@ -235,7 +236,7 @@ void StreamWriter::AddRemark(uint64_t position, RemarkKind kind, std::string_vie
   if (ended_) return;
   neurontrace::AddRemark(kind, 1, detail, remarks_);
   MarkRemarkChanged(kind);
-  if (position >= resume_position_) NoteOpen(position);
+  if (position >= resume_position_) RecordOpen(position);
 }
 
 void StreamWriter::SetRemark(RemarkKind kind, uint64_t count, std::vector<std::string> details) {
@@ -273,7 +274,7 @@ std::vector<Remark> StreamWriter::TakeRemarks(bool end_of_stream) {
 void StreamWriter::SetSequenceMark(uint64_t position, uint64_t mark) {
   if (position < resume_position_ || ended_ || mark == sequence_mark_) return;
   sequence_mark_ = mark;
-  NoteOpen(position);
+  RecordOpen(position);
 }
 
 void StreamWriter::PutLoss(uint64_t position, Loss loss) {
@@ -285,7 +286,7 @@ void StreamWriter::PutLoss(uint64_t position, Loss loss) {
   AgentSourceMetrics::Add(metrics_.losses, loss.events);
   metrics_.losses_by_place.Add(loss);
   if (loss.detail.size() > limits::kDetailBytesMax) loss.detail.resize(limits::kDetailBytesMax);
-  NoteOpen(position);
+  RecordOpen(position);
   for (Loss& known : losses_) {
     if (SameKind(known, loss)) return Merge(loss, known);
   }
@@ -310,9 +311,9 @@ void StreamWriter::Tick(uint64_t position) {
 // as every chunk, and without room in the queue it waits as they do.
 void StreamWriter::SendCanaryIfDue() {
   const uint64_t now_ns = clock_.MonotonicNs();
-  if (now_ns < canary_due_ns_ || canary_under_way_ || !sink_.HasRoom(capture_id_)) return;
+  if (now_ns < canary_due_ns_ || canary_in_flight_ || !sink_.HasRoom(capture_id_)) return;
   canary_due_ns_ = now_ns + limits::kCanaryIntervalNs;
-  canary_under_way_ = true;
+  canary_in_flight_ = true;
   ChunkHeader header = NewHeader();
   // A canary moves no cursor: it repeats the last chunk's position.
   header.source_position = closed_position_;
@@ -328,7 +329,7 @@ void StreamWriter::SendCanaryIfDue() {
 
 void StreamWriter::OnCanaryReceipt(uint64_t sent_ns, const ChunkSink::Receipt& receipt) {
   if (receipt.fate == ChunkSink::Fate::kKept) return;
-  canary_under_way_ = false;
+  canary_in_flight_ = false;
   if (receipt.fate != ChunkSink::Fate::kStored) return;
   metrics_.canary_watch.Acknowledged(canary_entry_, sent_ns, clock_.MonotonicNs());
 }
@@ -402,7 +403,7 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
   // Until it is durable, the source keeps everything from its first record on.
   in_flight_.push_back({next_sequence_, first_position_.value_or(position), false});
   first_position_.reset();
-  text_bytes_since_look_ = 0;
+  text_bytes_since_check_ = 0;
   Submit(std::move(header), std::move(columns));
 }
 
@@ -422,7 +423,7 @@ void StreamWriter::Submit(ChunkHeader header, std::string columns) {
 
 void StreamWriter::OnReceipt(uint64_t sequence, uint32_t events,
                              const ChunkSink::Receipt& receipt) {
-  LetGo(sequence);
+  ReleaseForDeletion(sequence);
   switch (receipt.fate) {
     case ChunkSink::Fate::kKept:
       return;
@@ -439,7 +440,7 @@ void StreamWriter::OnReceipt(uint64_t sequence, uint32_t events,
   --unsettled_chunks_;
 }
 
-void StreamWriter::LetGo(uint64_t sequence) {
+void StreamWriter::ReleaseForDeletion(uint64_t sequence) {
   const auto chunk = std::find_if(in_flight_.begin(), in_flight_.end(),
                                   [&](const InFlight& c) { return c.sequence == sequence; });
   if (chunk != in_flight_.end()) chunk->done = true;

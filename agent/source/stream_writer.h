@@ -132,7 +132,7 @@ class StreamWriter {
   absl::Status TryAppend(const CachedShape& shape, const EventFields& fields,
                          std::span<const AttributeValue> values);
   // Records the position and the time at which the open chunk got its first content.
-  void NoteOpen(uint64_t position);
+  void RecordOpen(uint64_t position);
   // Merges the loss with one of the same kind, so that the number of losses in a chunk stays
   // bounded.
   void PutLoss(uint64_t position, Loss loss);
@@ -151,7 +151,7 @@ class StreamWriter {
   void Submit(ChunkHeader header, std::string columns);
   void OnReceipt(uint64_t sequence, uint32_t events, const ChunkSink::Receipt& receipt);
   // The chunk is durable or lost: its records may be released once earlier chunks are, too.
-  void LetGo(uint64_t sequence);
+  void ReleaseForDeletion(uint64_t sequence);
 
   // Constant after construction.
   const CaptureId capture_id_;
@@ -190,14 +190,14 @@ class StreamWriter {
   std::vector<Suspension> suspensions_;
   std::optional<uint64_t> first_position_;
   uint64_t opened_ns_ = 0;  // monotonic
-  size_t text_bytes_since_look_ = 0;
+  size_t text_bytes_since_check_ = 0;
 
   std::deque<InFlight> in_flight_;
   // finished() waits for these; durable chunks of this node are among them.
   uint64_t unsettled_chunks_ = 0;  // neither stored nor lost
   CanaryWatch::Entry canary_entry_;
   uint64_t canary_due_ns_;  // monotonic
-  bool canary_under_way_ = false;
+  bool canary_in_flight_ = false;
   // Receipts hold a weak reference, so that a late one does nothing.
   WeakTasks weak_tasks_;
 };

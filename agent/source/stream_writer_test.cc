@@ -86,7 +86,7 @@ TEST_F(StreamWriterTest, CountsRemarksOfWhatIsReadAgainOnce) {
   Append(*writer, 0, 1);
   writer->AddRemark(0, RemarkKind::kNoTime, "element 0");
   writer->Flush(1);
-  const StreamCursor cursor = CursorBehind(header(0));
+  const StreamCursor cursor = CursorAfter(header(0));
   writer = MakeWriter();
   writer->Resume(cursor);
   Append(*writer, 0, 1);
@@ -156,7 +156,7 @@ TEST_F(StreamWriterTest, CountsAnEventThatNoChunkCanHold) {
   EXPECT_EQ(sink_.Losses()[0].first_timestamp_ns, 7u);
 }
 
-TEST_F(StreamWriterTest, EndsWithAChunkThatSaysSo) {
+TEST_F(StreamWriterTest, EndsWithEndOfStreamChunk) {
   auto writer = MakeWriter();
   writer->End(24);
   ASSERT_EQ(sink_.entries.size(), 1u);
@@ -186,7 +186,7 @@ TEST_F(StreamWriterTest, KnowsThatItsEndWasGivenUp) {
   EXPECT_EQ(writer->counts().lost, 3u);
 }
 
-TEST_F(StreamWriterTest, AnEndThatWasReplacedIsTold) {
+TEST_F(StreamWriterTest, ReportsReplacedEnd) {
   auto writer = MakeWriter();
   Append(*writer, 8, 1);
   writer->End(16);
@@ -195,7 +195,7 @@ TEST_F(StreamWriterTest, AnEndThatWasReplacedIsTold) {
   EXPECT_TRUE(writer->finished());
 }
 
-TEST_F(StreamWriterTest, KnowsWhatIsNotDurable) {
+TEST_F(StreamWriterTest, TracksUndurableChunks) {
   auto writer = MakeWriter(2);
   EXPECT_EQ(writer->first_undurable_position(), std::nullopt);
   Append(*writer, 8, 1);
@@ -216,7 +216,7 @@ TEST_F(StreamWriterTest, KnowsWhatIsNotDurable) {
   EXPECT_EQ(writer->counts().stored, 5u);
 }
 
-TEST_F(StreamWriterTest, SumsLossesOfOneKindAndNeverTellsTooMany) {
+TEST_F(StreamWriterTest, SumsLossesOfOneKindWithinLimit) {
   auto writer = MakeWriter();
   for (uint64_t i = 1; i <= 3; ++i) {
     writer->AddLoss(8, {.place = LossPlace::kRuntimeRing,

@@ -55,7 +55,7 @@ absl::Status Spool::Recover(const SpoolRecovery::Visitor& visitor) {
   return health_;
 }
 
-bool Spool::MayHoldChunks() {
+bool Spool::CanHoldChunks() {
   return !absl::IsNotFound(files_.List(options_.directory, 1).status());
 }
 
@@ -153,7 +153,7 @@ void Spool::Release(const SpoolPlace& place) {
   KickLater(full() ? 0 : kTidyNs);
 }
 
-void Spool::NoteCursor(const CaptureId& capture_id) {
+void Spool::RecordCursor(const CaptureId& capture_id) {
   const auto it = captures_.find(capture_id);
   if (it != captures_.end()) it->second.cursor_dirty = true;
 }
@@ -203,9 +203,9 @@ void Spool::SetAside(const CaptureId& capture_id, uint64_t sequence,
   ++counters_.chunks_set_aside;
   aside_bytes_ += bytes;
   ++aside_files_;
-  aside_.push_back({fmt::format("{}-{}-{:08x}.chunk", capture_id.ToString(), sequence,
-                                static_cast<uint32_t>(random_.Next64())),
-                    std::move(chunk)});
+  quarantined_.push_back({fmt::format("{}-{}-{:08x}.chunk", capture_id.ToString(), sequence,
+                                      static_cast<uint32_t>(random_.Next64())),
+                          std::move(chunk)});
   KickLater(0);
 }
 
@@ -233,12 +233,12 @@ void Spool::Kick() {
   assert(runner_.RunsTasksOnCurrentThread());
   // One job at a time: what comes meanwhile is collected for the next, which is the batching.
   if (job_running_ || listener_ == nullptr) return;
-  const bool may_try = readable_ && clock_.MonotonicNs() >= next_try_ns_;
+  const bool can_try = readable_ && clock_.MonotonicNs() >= next_try_ns_;
   SpoolJob job;
-  if (may_try) job = MakeJob();
-  if (may_try && job.empty() && full() && IsShortOfDisk()) {
-    job.look = clock_.MonotonicNs() >= next_look_ns_;
-    if (job.look) next_look_ns_ = clock_.MonotonicNs() + kTidyNs;
+  if (can_try) job = MakeJob();
+  if (can_try && job.empty() && full() && IsShortOfDisk()) {
+    job.look = clock_.MonotonicNs() >= next_poll_ns_;
+    if (job.look) next_poll_ns_ = clock_.MonotonicNs() + kTidyNs;
     KickLater(kTidyNs);
   }
   if (job.empty()) {
@@ -260,14 +260,14 @@ SpoolJob Spool::MakeJob() {
   SpoolJob job;
   PutRunningLeft(job);
   job.directories = std::exchange(directories_, {});
-  job.aside = std::exchange(aside_, {});
+  job.aside = std::exchange(quarantined_, {});
   TakePending(job);
   const bool makes_room = IsShortOfDisk() && !removals_.empty();
   // What is urgent overrides the pause: a full spool needs removals, and Finish needs cursors.
   const bool tidy =
       clock_.MonotonicNs() >= next_tidy_ns_ || full() || makes_room || !finishing_.empty();
   // A dropped segment must not go before the record of its loss is durable.
-  if (tidy && !StandInWaits()) TidyInto(job);
+  if (tidy && !HasPendingReplacement()) TidyInto(job);
   if (std::exchange(aggregator_dirty_, false)) {
     job.aggregator = EncodeSpoolAggregator(aggregator_id_);
   }
@@ -311,9 +311,9 @@ void Spool::OnDone(const SpoolJobResult& result) {
   for (const SpoolJob::Removal& removal : removals_) {
     if (removal.failed_before) stuck_bytes_ += removal.bytes;
   }
-  TakeAppended(result.appended.ok());
-  if (result.capacity) TakeCapacity(*result.capacity);
-  TakeRunning(result);
+  HandleAppended(result.appended.ok());
+  if (result.capacity) HandleCapacity(*result.capacity);
+  HandleRunning(result);
   job_running_ = false;
   if (wrote && result.appended.ok()) ++counters_.batches;
   const absl::Status status = result.appended.ok() ? result.tidied : result.appended;
@@ -339,7 +339,7 @@ void Spool::OnDone(const SpoolJobResult& result) {
   if (work_later) KickLater(kTidyNs);
 }
 
-void Spool::TakeAppended(bool well) {
+void Spool::HandleAppended(bool well) {
   for (const uint64_t number : std::exchange(touched_, {})) {
     const auto segment = segments_.find(number);
     if (segment == segments_.end()) continue;
@@ -415,7 +415,7 @@ Spool::Taken Spool::TakeOne(const CaptureId& capture_id, std::deque<Pending>& pe
     const uint64_t dropped = counters_.segments_dropped;
     const Room room = MakeRoom(capture_id, bytes);
     // The records that replace the dropped chunks go first.
-    if (dropped != counters_.segments_dropped && StandInWaits()) return Taken::kOne;
+    if (dropped != counters_.segments_dropped && HasPendingReplacement()) return Taken::kOne;
     if (room == Room::kNone) {
       blocked_ = true;
       return Taken::kNoMore;
@@ -431,7 +431,7 @@ Spool::Taken Spool::TakeOne(const CaptureId& capture_id, std::deque<Pending>& pe
   return Taken::kOne;
 }
 
-bool Spool::StandInWaits() const {
+bool Spool::HasPendingReplacement() const {
   return std::any_of(pending_.begin(), pending_.end(), [](const auto& item) {
     return !item.second.empty() && item.second.front().first;
   });
@@ -569,7 +569,7 @@ void Spool::Retire(uint64_t number, bool given_up) {
 }
 
 // Segments that are to be removed still occupy room, so what they free is seen after the next job.
-void Spool::TakeCapacity(const FileSystem::Capacity& capacity) {
+void Spool::HandleCapacity(const FileSystem::Capacity& capacity) {
   // No part of the disk is reserved, so only bytes_max limits the spool.
   if (options_.free_percent_min == 0) return;
   const uint64_t kept_free = capacity.total_bytes / 100 * options_.free_percent_min;
@@ -594,7 +594,7 @@ void Spool::TakeCapacity(const FileSystem::Capacity& capacity) {
 
 // --- Running captures, and the aggregator that the spool is for (docs/decisions/0012) ------------
 
-void Spool::NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec) {
+void Spool::RecordRunning(const CaptureId& capture_id, const CaptureSpec& spec) {
   if (!readable_ || options_.boot_id.empty()) return;
   if (running_.size() >= limits::kSpoolRunningMax && !running_.contains(capture_id)) return;
   running_.insert_or_assign(capture_id, spec);
@@ -607,11 +607,11 @@ bool Spool::WaitsToBeRecorded() const {
                      [this](const auto& item) { return !recorded_.contains(item.first); });
 }
 
-void Spool::NoteUnsure(const CaptureId& capture_id) {
+void Spool::RecordUnsure(const CaptureId& capture_id) {
   if (running_.erase(capture_id) != 0) KickLater(0);
 }
 
-void Spool::NoteAggregator(const std::string& aggregator_id) {
+void Spool::RecordAggregator(const std::string& aggregator_id) {
   if (!readable_ || aggregator_id == aggregator_id_) return;
   aggregator_id_ = aggregator_id;
   aggregator_dirty_ = true;
@@ -662,7 +662,7 @@ void Spool::PutRunning(SpoolJob& job) {
   job.running = bytes;
 }
 
-void Spool::TakeRunning(const SpoolJobResult& result) {
+void Spool::HandleRunning(const SpoolJobResult& result) {
   using Running = SpoolJobResult::Running;
   assert(recorded_in_job_.size() <= limits::kSpoolRunningMax);
   const bool was_stuck = std::exchange(running_stuck_, result.running == Running::kStuck);

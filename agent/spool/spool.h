@@ -106,7 +106,7 @@ class Spool {
   // With call number limits::kSpoolReadTriesMax, files that the disk does not return count as lost.
   absl::Status Recover(const SpoolRecovery::Visitor& visitor);
   // After an error of Recover: whether there is something that it could not read. Blocks.
-  bool MayHoldChunks();
+  bool CanHoldChunks();
   // Returns what the last successful Recover found.
   const SpoolRecovery::Summary& recovered() const { return recovered_; }
 
@@ -121,17 +121,17 @@ class Spool {
   // The chunk is no longer needed. Its segment is removed once all its chunks are released.
   void Release(const SpoolPlace& place);
   // The first chunks of a stream were given up, so the cursor has to be written.
-  void NoteCursor(const CaptureId& capture_id);
+  void RecordCursor(const CaptureId& capture_id);
   // Removes everything of the capture, pending chunks included.
   void Forget(const CaptureId& capture_id);
   // The capture is to be resumed at the next start, before the aggregator is reached, if the spool
-  // can vouch for its cursors by then. Valid until Forget or NoteUnsure.
-  void NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec);
-  void NoteUnsure(const CaptureId& capture_id);
+  // can vouch for its cursors by then. Valid until Forget or RecordUnsure.
+  void RecordRunning(const CaptureId& capture_id, const CaptureSpec& spec);
+  void RecordUnsure(const CaptureId& capture_id);
   // Returns the captures that Recover found to be resumed.
   const std::map<CaptureId, CaptureSpec>& running() const { return running_; }
   // Sets the aggregator that the spool is for; empty: not known yet.
-  void NoteAggregator(const std::string& aggregator_id);
+  void RecordAggregator(const std::string& aggregator_id);
   const std::string& aggregator_id() const { return aggregator_id_; }
   using Loaded = std::function<void(std::vector<LoadedChunk>)>;
   // Reads chunks back; `done` gets one result for each place, in their order, unless this is
@@ -205,7 +205,7 @@ class Spool {
   // still have some; kNoMore: the batch or the whole spool is full.
   Taken TakeOne(const CaptureId& capture_id, std::deque<Pending>& pending, SpoolJob& job);
   // Returns whether a chunk that replaces lost ones waits; it goes before everything else.
-  bool StandInWaits() const;
+  bool HasPendingReplacement() const;
   bool Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnvelope>& chunk,
            SpoolJob& job);
   enum class Room { kEnough, kNoneForCapture, kNone };
@@ -230,13 +230,13 @@ class Spool {
   // the cursors are exact, and takes the outcome.
   void PutRunningLeft(SpoolJob& job);
   void PutRunning(SpoolJob& job);
-  void TakeRunning(const SpoolJobResult& result);
+  void HandleRunning(const SpoolJobResult& result);
   // Takes the result of a job, and starts the next one.
   void OnDone(const SpoolJobResult& result);
   // Reports the chunks of the job as kept, or puts them back if the write failed.
-  void TakeAppended(bool well);
+  void HandleAppended(bool well);
   // Derives disk_bytes_max_ from what the disk has free.
-  void TakeCapacity(const FileSystem::Capacity& capacity);
+  void HandleCapacity(const FileSystem::Capacity& capacity);
   // Returns true while the disk allows less than the configured size.
   bool IsShortOfDisk() const { return disk_bytes_max_ < options_.bytes_max; }
   // Logs and reports a change.
@@ -275,7 +275,7 @@ class Spool {
   std::vector<Written> in_job_;
   std::vector<uint64_t> touched_;  // segments that the job writes to
   std::vector<SpoolJob::Directory> directories_;
-  std::vector<SpoolJob::Aside> aside_;
+  std::vector<SpoolJob::QuarantinedChunk> quarantined_;
   std::vector<SpoolJob::Removal> removals_;
   std::vector<std::function<void()>> finishing_;
   bool job_running_ = false;
@@ -292,7 +292,7 @@ class Spool {
   // Monotonic times before which cursors are not written, and no job is tried after a failure.
   uint64_t next_tidy_ns_ = 0;
   uint64_t next_try_ns_ = 0;
-  uint64_t next_look_ns_ = 0;  // monotonic: at the disk's room, while there is none
+  uint64_t next_poll_ns_ = 0;  // monotonic: at the disk's room, while there is none
   absl::Status health_;
   Counters counters_;
   WeakTasks weak_tasks_;

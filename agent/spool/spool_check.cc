@@ -117,7 +117,7 @@ absl::Status CheckWhole(FileSystem& files, const std::string& root, SpoolCheckRe
 }
 
 // A torn end does not make a segment unsound; see SpoolCheckReport::sound.
-bool Sound(const SpoolCheckReport::Segment& segment) {
+bool IsIntact(const SpoolCheckReport::Segment& segment) {
   return segment.problem.empty() && segment.damaged_places == 0 && segment.damaged_chunks == 0;
 }
 
@@ -140,7 +140,7 @@ absl::StatusOr<SpoolCheckReport> CheckSpool(FileSystem& files, const std::string
 }
 
 bool SpoolCheckReport::sound() const {
-  return problem.empty() && std::all_of(segments.begin(), segments.end(), Sound) &&
+  return problem.empty() && std::all_of(segments.begin(), segments.end(), IsIntact) &&
          std::all_of(cursors.begin(), cursors.end(),
                      [](const Cursor& cursor) { return cursor.problem.empty(); });
 }

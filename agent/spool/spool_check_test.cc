@@ -36,7 +36,7 @@ TEST_F(SpoolCheckTest, SegmentThatIsNotYetBegunIsSound) {
   EXPECT_THAT(report->segments, SizeIs(1));
 }
 
-TEST_F(SpoolCheckTest, FilesRemovedAfterTheyWereListedArePassedOver) {
+TEST_F(SpoolCheckTest, SkipsFilesRemovedAfterListing) {
   disk_.SetContents(std::string(kCapture) + "/00000001.seg", "not a segment");
   disk_.SetContents(std::string(kCapture) + "/cursor", "not a cursor");
   {
@@ -52,7 +52,7 @@ TEST_F(SpoolCheckTest, FilesRemovedAfterTheyWereListedArePassedOver) {
   EXPECT_THAT(report->cursors, IsEmpty());
 }
 
-TEST_F(SpoolCheckTest, DirectoryRemovedAfterItWasListedIsPassedOver) {
+TEST_F(SpoolCheckTest, SkipsDirectoryRemovedAfterListing) {
   disk_.SetContents(std::string(kCapture) + "/cursor", "not a cursor");
   // The root and the quarantine are listed first.
   disk_.FailAfter(Operation::kList, absl::NotFoundError("gone"), 2);
@@ -73,7 +73,7 @@ TEST_F(SpoolCheckTest, FileThatCannotBeReadIsAProblem) {
 
 // On the machine's own disk, as what is opened there must not block: whoever may write to the
 // spool could keep the agent from ending otherwise.
-TEST(SpoolOfFifos, IsReadWithoutWaitingAndWhatIsNoFileIsPassedOver) {
+TEST(SpoolOfFifos, ReadsWithoutBlockingAndSkipsNonFiles) {
   char name[] = "/tmp/spool_fifo_test.XXXXXX";
   ASSERT_NE(mkdtemp(name), nullptr);
   const std::string root = name;

@@ -43,7 +43,7 @@ SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
   if (job.running_left && job.running_left->empty()) {
     DropRunning(result);
   } else if (job.running_left) {
-    running_gone_ = false;
+    running_removed_ = false;
     result.running = SpoolJobResult::Running::kLeft;
     absl::Status status = Replace(root_, kRunningName, *job.running_left);
     if (!status.ok()) DropRunning(result);
@@ -66,7 +66,7 @@ SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
     // (fsync(2)), so nothing more is appended to them.
     for (const SpoolJob::Append& append : job.appends) open_.erase(append.segment.segment);
   }
-  for (const SpoolJob::Aside& aside : job.aside) SetAside(aside);
+  for (const SpoolJob::QuarantinedChunk& aside : job.aside) SetAside(aside);
   // Cursors follow the chunks, since they name places that must be durable. The result of the
   // earlier steps is put aside, because Remove needs to know about the cursors alone.
   absl::Status cursors;
@@ -80,7 +80,7 @@ SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
   if (job.aggregator) Keep(Replace(root_, kAggregatorName, *job.aggregator), result.tidied);
   // Last, and only if all else succeeded: the file promises that the cursors on the disk are exact.
   if (job.running && result.appended.ok() && result.tidied.ok()) {
-    running_gone_ = false;
+    running_removed_ = false;
     result.tidied = Replace(root_, kRunningName, *job.running);
     result.running = SpoolJobResult::Running::kWritten;
   }
@@ -90,11 +90,11 @@ SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
 }
 
 absl::Status SpoolDisk::DropRunning() {
-  if (running_gone_) return absl::OkStatus();
+  if (running_removed_) return absl::OkStatus();
   absl::Status status = files_.Remove(RunningFileOf(root_));
   if (status.ok()) status = files_.SyncDirectory(root_);
   if (absl::IsNotFound(status)) status = absl::OkStatus();
-  running_gone_ = status.ok();
+  running_removed_ = status.ok();
   return status;
 }
 
@@ -197,7 +197,7 @@ absl::Status SpoolDisk::Write(const SpoolJob::Append& append, FileSystem::File& 
   return buffer.empty() ? absl::OkStatus() : file.Append(buffer);
 }
 
-void SpoolDisk::SetAside(const SpoolJob::Aside& aside) {
+void SpoolDisk::SetAside(const SpoolJob::QuarantinedChunk& aside) {
   assert(!aside.name.empty() && aside.chunk != nullptr);
   const std::string directory = QuarantineOf(root_);
   const absl::Status status = [&]() -> absl::Status {
@@ -229,16 +229,16 @@ void SpoolDisk::Remove(const SpoolJob& job, SpoolJobResult& result) {
     // anyway, to make some: the aggregator itself knows what it has.
     const bool makes_room =
         absl::IsResourceExhausted(cursors) && result.running != SpoolJobResult::Running::kStuck;
-    const bool may_go =
+    const bool can_go =
         removal.given_up ? cursors.ok() && result.appended.ok() : cursors.ok() || makes_room;
     absl::Status status;
-    if (may_go) {
+    if (can_go) {
       open_.erase(removal.segment);
       status = files_.Remove(removal.directory + "/" + SegmentName(removal.segment));
       if (absl::IsNotFound(status)) status = absl::OkStatus();
       changed.insert(removal.directory);
     }
-    if (!may_go || !status.ok()) {
+    if (!can_go || !status.ok()) {
       result.not_removed.push_back(removal);
       // Its bytes count against the budget until it is gone.
       result.not_removed.back().failed_before = true;

@@ -49,7 +49,7 @@ class SpoolDisk {
   // with what was written by then.
   absl::Status Write(const SpoolJob::Append& append, FileSystem::File& file);
   // Writes a refused chunk to the quarantine; an error is only logged.
-  void SetAside(const SpoolJob::Aside& aside);
+  void SetAside(const SpoolJob::QuarantinedChunk& aside);
   // Replaces a capture's cursor file. Returns OK if the directory does not exist and must not be
   // created: the capture is gone, or has no chunk yet.
   absl::Status WriteCursor(const SpoolJob::Cursor& cursor);
@@ -62,7 +62,7 @@ class SpoolDisk {
   // sync. A missing entry of a segment that is not new makes the batch fail with INTERNAL.
   std::map<uint64_t, std::unique_ptr<FileSystem::File>> open_;
   // Saves the system calls of removing it once more.
-  bool running_gone_ = false;  // for sure
+  bool running_removed_ = false;  // for sure
 };
 
 // The directory of refused chunks, and the files of the spool as a whole.

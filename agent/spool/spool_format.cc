@@ -104,7 +104,7 @@ absl::Status CheckWhole(std::string_view bytes, std::string_view magic, uint32_t
 
 // Decodes where a stream continues. The identity is stored once, in front of these bytes, so it is
 // put back before the message is converted. Fails with DATA_LOSS, or as FromProto does.
-absl::StatusOr<StreamCursor> TakeBehind(std::string_view bytes, const StreamIdentity& stream) {
+absl::StatusOr<StreamCursor> ParseAfter(std::string_view bytes, const StreamIdentity& stream) {
   v1::StreamCursor message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return DataLoss("the position of a stream is damaged");
@@ -259,7 +259,7 @@ absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
     }
     const std::string_view behind = reader.TakeBytes(reader.Take<uint32_t>());
     if (!behind.empty()) {
-      ASSIGN_OR_RETURN(stream.behind, TakeBehind(behind, identity));
+      ASSIGN_OR_RETURN(stream.behind, ParseAfter(behind, identity));
       // Bytes without a known field are equivalent to none.
       if (*stream.behind == StreamCursor{.stream = identity}) stream.behind.reset();
     }

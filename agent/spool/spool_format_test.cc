@@ -76,7 +76,7 @@ SpoolCursor Cursor() {
   return cursor;
 }
 
-TEST(SegmentHeaderTest, ComesBack) {
+TEST(SegmentHeaderTest, RoundTrips) {
   const std::string bytes = EncodeSegmentHeader(Header());
   const auto back = DecodeSegmentHeader(bytes + "and records");
   ASSERT_TRUE(back.ok()) << back.status();
@@ -93,7 +93,7 @@ TEST(SegmentHeaderTest, DamageAtAnyByteIsSeen) {
   }
 }
 
-TEST(SegmentHeaderTest, LaterVersionIsNamedAndNotGuessedAt) {
+TEST(SegmentHeaderTest, ReportsLaterVersion) {
   std::string bytes = EncodeSegmentHeader(Header());
   bytes[8] = 2;
   const auto header = DecodeSegmentHeader(bytes);
@@ -101,7 +101,7 @@ TEST(SegmentHeaderTest, LaterVersionIsNamedAndNotGuessedAt) {
   EXPECT_THAT(std::string(header.status().message()), HasSubstr("later version"));
 }
 
-TEST(SegmentReaderTest, FindsRecordsAndPassesOverKindsItDoesNotKnow) {
+TEST(SegmentReaderTest, FindsRecordsAndSkipsUnknownKinds) {
   const std::string begin = EncodeSegmentHeader(Header());
   const auto first = static_cast<uint32_t>(begin.size());
   const std::string one = Record("one", std::string(100, 'x'), first);
@@ -115,7 +115,7 @@ TEST(SegmentReaderTest, FindsRecordsAndPassesOverKindsItDoesNotKnow) {
   EXPECT_EQ(summary.synced_bytes, begin.size() + one.size());
 }
 
-TEST(SegmentReaderTest, CutAnywhereGivesTheWholeRecordsBefore) {
+TEST(SegmentReaderTest, TruncatedAnywhereYieldsCompleteRecords) {
   const std::string begin = EncodeSegmentHeader(Header());
   std::string segment = begin;
   std::vector<size_t> ends;
@@ -153,7 +153,7 @@ TEST(SegmentReaderTest, DamageCostsTheRecordItHit) {
   EXPECT_EQ(Found(segment).size(), 3u);
 }
 
-TEST(SegmentReaderTest, BytesOfAChunkDoNotPassForARecord) {
+TEST(SegmentReaderTest, ChunkBytesAreNotMistakenForRecord) {
   // What a worker could make a chunk hold: a record as another segment has it.
   SegmentHeader other = Header();
   other.salt ^= 1;
@@ -173,7 +173,7 @@ TEST(SegmentReaderTest, SegmentFullOfFalseRecordsTakesBoundedWork) {
   EXPECT_GT(summary.torn_bytes, 700'000u);
 }
 
-TEST(SpoolCursorTest, ComesBack) {
+TEST(SpoolCursorTest, RoundTrips) {
   const auto back = DecodeSpoolCursor(EncodeSpoolCursor(Cursor()));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, Cursor());
@@ -198,7 +198,7 @@ SpoolRunning Running() {
   return running;
 }
 
-TEST(SpoolRunningTest, ComesBack) {
+TEST(SpoolRunningTest, RoundTrips) {
   const auto back = DecodeSpoolRunning(EncodeSpoolRunning(Running()));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, Running());
@@ -228,7 +228,7 @@ std::string WithByte(std::string good, std::string_view text, char byte) {
 
 // Found by fuzzing: words for people were held as they came, and written without their control
 // characters, so that the file's second reading was not its first.
-TEST(SpoolFilesTest, WordsOfAHostileDiskAreReadAsTheyAreWrittenAgain) {
+TEST(SpoolFilesTest, RoundTripsHostileText) {
   SpoolCursor cursor = Cursor();
   cursor.streams.rbegin()->second.behind->losses_before[0].detail = "words";
   const auto read = DecodeSpoolCursor(WithByte(EncodeSpoolCursor(cursor), "words", '\n'));
@@ -248,7 +248,7 @@ TEST(SpoolFilesTest, WordsOfAHostileDiskAreReadAsTheyAreWrittenAgain) {
 }
 
 // Not a test: see lib/base/fuzz_seed.h.
-TEST(SpoolFilesTest, WritesTheFuzzCorpusWhereAsked) {
+TEST(SpoolFilesTest, WritesFuzzCorpusOnRequest) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   const auto write = [](const std::string& name, const std::string& bytes) {
     WriteFuzzSeed("spool_files_fuzzer", name, bytes);
@@ -271,7 +271,7 @@ TEST(SpoolFilesTest, WritesTheFuzzCorpusWhereAsked) {
   write("running_types", WithByte(EncodeSpoolRunning(running), "nrt_execute", '\x7f'));
 }
 
-TEST(SpoolAggregatorTest, ComesBackOrIsSeenToBeDamaged) {
+TEST(SpoolAggregatorTest, RoundTripsOrReportsDamage) {
   const std::string good = EncodeSpoolAggregator("agg-1");
   EXPECT_EQ(*DecodeSpoolAggregator(good), "agg-1");
   for (const std::string& id : {std::string("a\x1b[2J"), std::string("\xff"),

@@ -51,7 +51,7 @@ struct SpoolJob {
     // Held until the job is done, so that a chunk which its user settles meanwhile stays valid.
     std::vector<std::shared_ptr<const v1::ChunkEnvelope>> chunks;
   };
-  struct Aside {  // a refused chunk, for people to look at
+  struct QuarantinedChunk {  // a refused chunk, for people to look at
     std::string name;
     std::shared_ptr<const v1::ChunkEnvelope> chunk;
   };
@@ -79,7 +79,7 @@ struct SpoolJob {
   std::optional<std::string> running_left;
   std::vector<Directory> directories;
   std::vector<Append> appends;
-  std::vector<Aside> aside;
+  std::vector<QuarantinedChunk> aside;
   std::vector<Cursor> cursors;
   std::vector<Removal> removals;
   // The `running` file, if everything above succeeded.

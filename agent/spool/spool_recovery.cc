@@ -23,7 +23,7 @@ absl::StatusOr<ChunkHeader> ParseHeader(std::string_view bytes, const CaptureId&
 
 // Returns the place up to which a segment's records are sound: all of it, or, if the last batch may
 // never have been synced, up to the first record of that batch that is incomplete.
-absl::StatusOr<uint64_t> SoundBytes(FileSystem::File& file, uint64_t known_synced) {
+absl::StatusOr<uint64_t> IntactBytes(FileSystem::File& file, uint64_t known_synced) {
   struct Record {
     uint64_t offset;
     RecordHead head;
@@ -111,7 +111,7 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
       exact_.erase(capture_id);
       // The last segment may never have been synced; then nothing in it was reported as kept.
       const bool never_synced = last && cursor.synced_segment != segment;
-      if (!never_synced) summary.doubtful.insert(capture_id);
+      if (!never_synced) summary.uncertain.insert(capture_id);
     } else if (!gives_up_) {
       return MakeStatus(status.code(), "{} cannot be read: {}", path,
                         std::string(status.message()));
@@ -119,7 +119,7 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
       spdlog::error("spool: {} is discarded because it cannot be read: {}", path,
                     std::string(status.message()));
       ++summary.files_unreadable;
-      summary.doubtful.insert(capture_id);
+      summary.uncertain.insert(capture_id);
     }
   }
   return absl::OkStatus();
@@ -152,7 +152,7 @@ absl::Status SpoolRecovery::ReadRunning(Summary& summary) {
   if (boot_id_.empty() || running->boot_id != boot_id_) return absl::OkStatus();
   for (auto& [capture_id, spec] : running->captures) {
     // A capture is resumed only if its streams are known to the last chunk.
-    const bool exact = exact_.contains(capture_id) && !summary.doubtful.contains(capture_id) &&
+    const bool exact = exact_.contains(capture_id) && !summary.uncertain.contains(capture_id) &&
                        !summary.left_alone.contains(capture_id);
     if (exact) summary.running.emplace(capture_id, std::move(spec));
   }
@@ -203,7 +203,7 @@ absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::stri
   uint64_t sound = ~uint64_t{0};
   if (cursor != nullptr) {
     const uint64_t synced = cursor->synced_segment == segment ? cursor->synced_bytes : 0;
-    ASSIGN_OR_RETURN(sound, SoundBytes(*file, synced));
+    ASSIGN_OR_RETURN(sound, IntactBytes(*file, synced));
   }
   ASSIGN_OR_RETURN(const std::string begin, file->Read(0, kSegmentHeaderBytesMax));
   ASSIGN_OR_RETURN(const SegmentHeader segment_header, DecodeSegmentHeader(begin));

@@ -46,7 +46,7 @@ class SpoolRecovery {
     uint64_t last_segment = 0;  // the greatest number there is
     std::map<uint64_t, FoundSegment> segments;
     // Captures that lost whole segments, with unknown contents.
-    std::set<CaptureId> doubtful;
+    std::set<CaptureId> uncertain;
     // Captures that are resumed before the aggregator is reached: of this boot, with every file
     // sound.
     std::map<CaptureId, CaptureSpec> running;

@@ -24,7 +24,7 @@ constexpr uint64_t kDrainedLatelyNs = 1'000'000'000;
 constexpr uint64_t kTickNs = 250'000'000;
 // An agent that stood still for longer has not read what came meanwhile, so silence of its cores
 // means nothing.
-constexpr uint64_t kStoodStillNs = 2'000'000'000;
+constexpr uint64_t kPausedNs = 2'000'000'000;
 
 // "rank 35, i-0abc pid 4711 nc 3".
 std::string NameOf(const WorkerIdentity& worker, uint32_t nc_idx, int64_t worker_gid) {
@@ -33,7 +33,7 @@ std::string NameOf(const WorkerIdentity& worker, uint32_t nc_idx, int64_t worker
 }
 
 // Returns a duration as text for the cause of a report, in us, ms or s.
-std::string TimeWords(uint64_t ns) {
+std::string DescribeTime(uint64_t ns) {
   if (ns < 10'000'000) return fmt::format("{:.1f} us", static_cast<double>(ns) * 1e-3);
   if (ns < 10'000'000'000) return fmt::format("{:.1f} ms", static_cast<double>(ns) * 1e-6);
   return FormatSeconds(ns);
@@ -105,12 +105,12 @@ void AgentTriggers::SetRules(const std::vector<TriggerRule>& rules) {
   const auto any = [this](auto condition) {
     return std::any_of(rules_.begin(), rules_.end(), condition);
   };
-  looks_at_events_ = any([](const TriggerRule& rule) { return NeedsEvents(rule.kind); });
-  looks_at_executions_ =
+  watches_events_ = any([](const TriggerRule& rule) { return NeedsEvents(rule.kind); });
+  watches_executions_ =
       any([](const TriggerRule& rule) { return rule.kind == TriggerKind::kSlowExecution; });
   event_rules_.SetRules(rules_);
   // What was learned about cores would be outdated when such a rule comes back.
-  if (!looks_at_events_) workers_.clear();
+  if (!watches_events_) workers_.clear();
   // BeginDocument sets it again; the current document is not continued under new rules.
   worker_ = nullptr;
   std::erase_if(posted_ns_, [&](const auto& entry) {
@@ -124,7 +124,7 @@ void AgentTriggers::SetRules(const std::vector<TriggerRule>& rules) {
 bool AgentTriggers::BeginDocument(const WorkerIdentity& worker, const std::string& job,
                                   uint64_t fetched_ns) {
   worker_ = nullptr;
-  if (!looks_at_events_) return false;
+  if (!watches_events_) return false;
   // Documents of other jobs are skipped as a whole, which saves the work for each of their events.
   const bool concerns = std::any_of(rules_.begin(), rules_.end(), [&](const TriggerRule& rule) {
     return NeedsEvents(rule.kind) && IsFor(rule, job);
@@ -181,22 +181,23 @@ void AgentTriggers::TakeExecution(const NrtEvent& event, const EventInterest& in
   for (const TriggerRule& rule : rules_) {
     if (rule.kind != TriggerKind::kSlowExecution || !IsFor(rule, worker_->job)) continue;
     if (!IsLate(*taken, rule.times_median)) continue;
-    TellSlow(rule, *identity_, worker_->job, event.nc_idx, core.worker_gid, *taken, true);
+    ReportSlow(rule, *identity_, worker_->job, event.nc_idx, core.worker_gid, *taken, true);
   }
 }
 
-void AgentTriggers::TellSlow(const TriggerRule& rule, const WorkerIdentity& worker,
-                             const std::string& job, uint32_t nc_idx, int64_t worker_gid,
-                             const ExecutionMedians::Taken& taken, bool has_ended) {
+void AgentTriggers::ReportSlow(const TriggerRule& rule, const WorkerIdentity& worker,
+                               const std::string& job, uint32_t nc_idx, int64_t worker_gid,
+                               const ExecutionMedians::Taken& taken, bool has_ended) {
   const double times = static_cast<double>(taken.ns) / static_cast<double>(taken.median_ns);
-  reports_.Tell({.rule = rule.name,
-                 .cause = fmt::format("{}: execution{} {} {}, {:.1f} times its median of {}",
-                                      NameOf(worker, nc_idx, worker_gid),
-                                      taken.execution ? fmt::format(" {}", *taken.execution) : "",
-                                      has_ended ? "took" : "has not ended after",
-                                      TimeWords(taken.ns), times, TimeWords(taken.median_ns)),
-                 .job = job,
-                 .worker = worker});
+  reports_.Report(
+      {.rule = rule.name,
+       .cause = fmt::format("{}: execution{} {} {}, {:.1f} times its median of {}",
+                            NameOf(worker, nc_idx, worker_gid),
+                            taken.execution ? fmt::format(" {}", *taken.execution) : "",
+                            has_ended ? "took" : "has not ended after", DescribeTime(taken.ns),
+                            times, DescribeTime(taken.median_ns)),
+       .job = job,
+       .worker = worker});
 }
 
 void AgentTriggers::OnTraceEdge(const WorkerIdentity& worker) {
@@ -212,18 +213,18 @@ void AgentTriggers::OnPolled(const WorkerIdentity& worker, bool drained) {
 
 // --- Workers, people -----------------------------------------------------------------------------
 
-void AgentTriggers::OnDied(const WorkerIdentity& worker, const std::string& job) {
+void AgentTriggers::OnWorkerDied(const WorkerIdentity& worker, const std::string& job) {
   for (const TriggerRule& rule : rules_) {
     if (rule.kind != TriggerKind::kWorkerDied || !IsFor(rule, job)) continue;
-    reports_.Tell({.rule = rule.name,
-                   .cause = fmt::format("{}: the process ended without closing its runtime",
-                                        ToString(worker)),
-                   .job = job,
-                   .worker = worker});
+    reports_.Report({.rule = rule.name,
+                     .cause = fmt::format("{}: the process ended without closing its runtime",
+                                          ToString(worker)),
+                     .job = job,
+                     .worker = worker});
   }
 }
 
-void AgentTriggers::OnGone(const WorkerIdentity& worker) {
+void AgentTriggers::OnWorkerRemoved(const WorkerIdentity& worker) {
   const auto found = workers_.find(worker);
   if (found == workers_.end()) return;
   // It may end while its last document is being read.
@@ -241,12 +242,12 @@ AgentTriggers::PostOutcome AgentTriggers::Post(const std::string& name, const st
   if (before != posted_ns_.end() && now_ns - before->second < rule->cool_down_ns) {
     return {Posted::kCoolsDown, rule->cool_down_ns - (now_ns - before->second)};
   }
-  const auto outcome = reports_.Tell(
+  const auto outcome = reports_.Report(
       {.rule = name,
        .cause = fmt::format("{}: POST{}{}", instance_id_, cause.empty() ? "" : ": ", cause),
        .job = rule->job,
        .worker = {.instance_id = instance_id_}});
-  if (outcome == TriggerReports::Outcome::kUnheard) return {Posted::kUnheard};
+  if (outcome == TriggerReports::Outcome::kUndelivered) return {Posted::kUndelivered};
   if (outcome == TriggerReports::Outcome::kSuppressed) {
     return {Posted::kCoolsDown, limits::kTriggerReportIntervalNs};
   }
@@ -274,7 +275,7 @@ void AgentTriggers::Tick() {
   const uint64_t gap_ns = now_ns - ticked_ns_;
   // The agent was stopped or the machine suspended: the gap is added to all cores, so that their
   // silence is measured without it.
-  if (gap_ns > kStoodStillNs) {
+  if (gap_ns > kPausedNs) {
     for (auto& [identity, worker] : workers_) {
       for (WatchedCore& core : worker.cores) {
         if (core.last_ns != 0) core.last_ns = std::min(core.last_ns + gap_ns, now_ns);
@@ -282,28 +283,28 @@ void AgentTriggers::Tick() {
     }
   }
   // Each rule about executions has a number of its own, so that each reports an execution once.
-  uint32_t teller = 0;
+  uint32_t reporter = 0;
   for (const TriggerRule& rule : rules_) {
-    if (rule.kind == TriggerKind::kSilentCore) LookForSilence(rule, now_ns);
-    if (rule.kind == TriggerKind::kSlowExecution) LookForUnended(rule, teller++, now_ns);
+    if (rule.kind == TriggerKind::kSilentCore) DetectSilence(rule, now_ns);
+    if (rule.kind == TriggerKind::kSlowExecution) DetectUnended(rule, reporter++, now_ns);
   }
   counters_.looking_ns += clock_.MonotonicNs() - now_ns;
   ScheduleTick();
 }
 
-void AgentTriggers::LookForSilence(const TriggerRule& rule, uint64_t now_ns) {
+void AgentTriggers::DetectSilence(const TriggerRule& rule, uint64_t now_ns) {
   for (const SilentCore& core :
        FindSilentCores(workers_, rule.name, rule.job, rule.silent_ns, now_ns)) {
-    reports_.Tell({.rule = rule.name,
-                   .cause = fmt::format(
-                       "{}: no events for {}, while other cores of its job have events",
-                       NameOf(core.worker, core.nc_idx, core.worker_gid), TimeWords(core.ns)),
-                   .job = core.job,
-                   .worker = core.worker});
+    reports_.Report({.rule = rule.name,
+                     .cause = fmt::format(
+                         "{}: no events for {}, while other cores of its job have events",
+                         NameOf(core.worker, core.nc_idx, core.worker_gid), DescribeTime(core.ns)),
+                     .job = core.job,
+                     .worker = core.worker});
   }
 }
 
-void AgentTriggers::LookForUnended(const TriggerRule& rule, uint32_t teller, uint64_t now_ns) {
+void AgentTriggers::DetectUnended(const TriggerRule& rule, uint32_t reporter, uint64_t now_ns) {
   for (auto& [identity, worker] : workers_) {
     if (!IsFor(rule, worker.job) || worker.drained_ns == 0 ||
         now_ns - worker.drained_ns > ExecutionMedians::kUnendedMinNs / 2) {
@@ -312,9 +313,9 @@ void AgentTriggers::LookForUnended(const TriggerRule& rule, uint32_t teller, uin
     for (uint32_t nc_idx = 0; nc_idx < worker.cores.size(); ++nc_idx) {
       WatchedCore& core = worker.cores[nc_idx];
       if (core.executions == nullptr) continue;
-      const auto taken = core.executions->FindUnended(now_ns, rule.times_median, teller);
+      const auto taken = core.executions->FindUnended(now_ns, rule.times_median, reporter);
       if (!taken) continue;
-      TellSlow(rule, identity, worker.job, nc_idx, core.worker_gid, *taken, false);
+      ReportSlow(rule, identity, worker.job, nc_idx, core.worker_gid, *taken, false);
     }
   }
 }

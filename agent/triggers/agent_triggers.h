@@ -83,9 +83,9 @@ class AgentTriggers final : public WorkerWatch {
   };
   // The result of a POST: reported; no such rule; a rule of another kind; in its cool-down period;
   // or no aggregator connected.
-  enum class Posted { kTold, kNoRule, kNotPosted, kCoolsDown, kUnheard };
+  enum class Posted { kReported, kNoRule, kNotPosted, kCoolsDown, kUndelivered };
   struct PostOutcome {
-    Posted posted = Posted::kTold;
+    Posted posted = Posted::kReported;
     // How long to wait before the next attempt, in nanoseconds.
     uint64_t retry_ns = 0;  // kCoolsDown
   };
@@ -112,8 +112,8 @@ class AgentTriggers final : public WorkerWatch {
   void OnEvent(const NrtEvent& event) override;
   void OnTraceEdge(const WorkerIdentity& worker) override;
   void OnPolled(const WorkerIdentity& worker, bool drained) override;
-  void OnDied(const WorkerIdentity& worker, const std::string& job) override;
-  void OnGone(const WorkerIdentity& worker) override;
+  void OnWorkerDied(const WorkerIdentity& worker, const std::string& job) override;
+  void OnWorkerRemoved(const WorkerIdentity& worker) override;
 
  private:
   // Returns whether the rule applies to workers of this job.
@@ -124,14 +124,14 @@ class AgentTriggers final : public WorkerWatch {
   // event.
   void TakeExecution(const NrtEvent& event, const EventInterest& interest, WatchedCore& core);
   // Reports an execution that took too long, or has not ended.
-  void TellSlow(const TriggerRule& rule, const WorkerIdentity& worker, const std::string& job,
-                uint32_t nc_idx, int64_t worker_gid, const ExecutionMedians::Taken& taken,
-                bool has_ended);
+  void ReportSlow(const TriggerRule& rule, const WorkerIdentity& worker, const std::string& job,
+                  uint32_t nc_idx, int64_t worker_gid, const ExecutionMedians::Taken& taken,
+                  bool has_ended);
   // Evaluates the rules that depend on time, every 250 ms while there are any.
   void Tick();
   // Fire rules about cores without events, and about executions that do not end.
-  void LookForSilence(const TriggerRule& rule, uint64_t now_ns);
-  void LookForUnended(const TriggerRule& rule, uint32_t teller, uint64_t now_ns);
+  void DetectSilence(const TriggerRule& rule, uint64_t now_ns);
+  void DetectUnended(const TriggerRule& rule, uint32_t reporter, uint64_t now_ns);
   void ScheduleTick();
 
   // Names this machine in reports that no worker caused.
@@ -144,8 +144,8 @@ class AgentTriggers final : public WorkerWatch {
   std::vector<TriggerRule> rules_;
   EventRules event_rules_;
   // Computed by SetRules, so that an agent without such rules pays one comparison for a document.
-  bool looks_at_events_ = false;
-  bool looks_at_executions_ = false;
+  bool watches_events_ = false;
+  bool watches_executions_ = false;
   std::map<WorkerIdentity, WatchedWorker> workers_;  // while a rule looks at events
   std::map<std::string, uint64_t> posted_ns_;        // by rule, monotonic
 

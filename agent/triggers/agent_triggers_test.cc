@@ -18,7 +18,7 @@ constexpr uint64_t kSecondNs = AgentTriggersWorld::kSecondNs;
 
 class AgentTriggersTest : public testing::Test, protected AgentTriggersWorld {};
 
-TEST_F(AgentTriggersTest, LooksAtNothingWithoutARuleThatNeedsIt) {
+TEST_F(AgentTriggersTest, EvaluatesNothingWithoutRule) {
   EXPECT_FALSE(ShowEvent(1, 0));
   triggers.SetRules({Rule("died", TriggerKind::kWorkerDied), Rule("p", TriggerKind::kPost)});
   EXPECT_FALSE(ShowEvent(1, 0));
@@ -30,7 +30,7 @@ TEST_F(AgentTriggersTest, LooksAtNothingWithoutARuleThatNeedsIt) {
   EXPECT_EQ(triggers.counters().events, 1u);
 }
 
-TEST_F(AgentTriggersTest, PassesOverWhatWasFetchedLongAgo) {
+TEST_F(AgentTriggersTest, SkipsDataFetchedLongAgo) {
   triggers.SetRules({Rule("silent", TriggerKind::kSilentCore)});
   const std::string event =
       R"({"event_type":"hw_notify","phase":"instant","nc_idx":0,"timestamp_ns":5,"data":{}})";
@@ -42,7 +42,7 @@ TEST_F(AgentTriggersTest, PassesOverWhatWasFetchedLongAgo) {
   EXPECT_EQ(triggers.counters().events, 2u);
 }
 
-TEST_F(AgentTriggersTest, TellsOfACoreThatIsSilentWhileAnotherIsNot) {
+TEST_F(AgentTriggersTest, ReportsSilentCoreWhileOthersAreActive) {
   triggers.SetRules({Rule("silent", TriggerKind::kSilentCore)});
   ShowEvent(1, 0);
   ShowEvent(1, 1);
@@ -81,7 +81,7 @@ TEST_F(AgentTriggersTest, ComparesCoresOfOneJobOverWorkers) {
   EXPECT_EQ(aggregator.told[0].worker, Worker(1));
 }
 
-TEST_F(AgentTriggersTest, CallsNoCoreSilentWhereNothingWasExpected) {
+TEST_F(AgentTriggersTest, ReportsNoSilentCoreWithoutExpectation) {
   triggers.SetRules({Rule("silent", TriggerKind::kSilentCore)});
   ShowEvent(1, 0);
   triggers.OnTraceEdge(Worker(1));  // its trace has stopped
@@ -97,12 +97,12 @@ TEST_F(AgentTriggersTest, CallsNoCoreSilentWhereNothingWasExpected) {
     ShowEvent(2, 0);
   }
   EXPECT_THAT(aggregator.told, IsEmpty());
-  triggers.OnGone(Worker(1));
+  triggers.OnWorkerRemoved(Worker(1));
   Pass(kSecondNs);
   EXPECT_THAT(aggregator.told, IsEmpty());
 }
 
-TEST_F(AgentTriggersTest, IsNotDeceivedByStandingStillItself) {
+TEST_F(AgentTriggersTest, IgnoresSilenceDuringOwnPause) {
   triggers.SetRules({Rule("silent", TriggerKind::kSilentCore)});
   ShowEvent(1, 0);
   ShowEvent(1, 1);
@@ -114,38 +114,38 @@ TEST_F(AgentTriggersTest, IsNotDeceivedByStandingStillItself) {
   EXPECT_THAT(aggregator.told, IsEmpty());
 }
 
-TEST_F(AgentTriggersTest, TellsOfAWorkerThatDied) {
+TEST_F(AgentTriggersTest, ReportsDeadWorker) {
   TriggerRule rule = Rule("died", TriggerKind::kWorkerDied);
   rule.job = "j";
   triggers.SetRules({rule});
-  triggers.OnDied(Worker(7), "another");
+  triggers.OnWorkerDied(Worker(7), "another");
   EXPECT_THAT(aggregator.told, IsEmpty());
-  triggers.OnDied(Worker(7), "j");
+  triggers.OnWorkerDied(Worker(7), "j");
   ASSERT_THAT(aggregator.told, SizeIs(1));
   EXPECT_THAT(aggregator.told[0].cause,
               HasSubstr("i-1 pid 7: the process ended without closing its runtime"));
 }
 
-TEST_F(AgentTriggersTest, TakesAPostWithinReason) {
+TEST_F(AgentTriggersTest, AcceptsPostsWithinLimits) {
   triggers.SetRules({Rule("alert", TriggerKind::kPost), Rule("died", TriggerKind::kWorkerDied)});
   using Posted = AgentTriggers::Posted;
   EXPECT_EQ(triggers.Post("alarm", "").posted, Posted::kNoRule);
   EXPECT_EQ(triggers.Post("died", "").posted, Posted::kNotPosted);
   aggregator.connected = false;
-  EXPECT_EQ(triggers.Post("alert", "").posted, Posted::kUnheard);
+  EXPECT_EQ(triggers.Post("alert", "").posted, Posted::kUndelivered);
   aggregator.connected = true;
-  EXPECT_EQ(triggers.Post("alert", "loss\x01 is nan").posted, Posted::kTold);
+  EXPECT_EQ(triggers.Post("alert", "loss\x01 is nan").posted, Posted::kReported);
   EXPECT_EQ(aggregator.told[0].cause, "i-1: POST: loss? is nan");
   clock.AdvanceNs(59 * kSecondNs);
   const AgentTriggers::PostOutcome outcome = triggers.Post("alert", "");
   EXPECT_EQ(outcome.posted, Posted::kCoolsDown);
   EXPECT_EQ(outcome.retry_ns, kSecondNs);
   clock.AdvanceNs(kSecondNs);
-  EXPECT_EQ(triggers.Post("alert", "").posted, Posted::kTold);
+  EXPECT_EQ(triggers.Post("alert", "").posted, Posted::kReported);
   EXPECT_EQ(aggregator.told[1].cause, "i-1: POST");
 }
 
-TEST_F(AgentTriggersTest, TakesNoRuleThatMakesNoSense) {
+TEST_F(AgentTriggersTest, RejectsInvalidRule) {
   TriggerRule bad = Rule("bad", TriggerKind::kSlowExecution);
   bad.times_median = 0;
   triggers.SetRules({bad, Rule("good", TriggerKind::kPost)});

@@ -73,10 +73,10 @@ std::optional<ExecutionMedians::Taken> ExecutionMedians::End(const Mark& mark) {
 }
 
 std::optional<ExecutionMedians::Taken> ExecutionMedians::FindUnended(uint64_t now_ns, double times,
-                                                                     uint32_t teller) {
-  assert(teller < limits::kTriggerRulesMax);
+                                                                     uint32_t reporter) {
+  assert(reporter < limits::kTriggerRulesMax);
   for (Open& open : open_) {
-    if (open.told[teller] || !open.begin.execution) continue;
+    if (open.told[reporter] || !open.begin.execution) continue;
     const Model* const model = FindModel(open.begin.model);
     const std::optional<uint64_t> median_ns = model == nullptr ? std::nullopt : model->median.Get();
     if (median_ns.value_or(0) == 0) continue;
@@ -84,7 +84,7 @@ std::optional<ExecutionMedians::Taken> ExecutionMedians::FindUnended(uint64_t no
     if (ns < kUnendedMinNs || static_cast<double>(ns) < times * static_cast<double>(*median_ns)) {
       continue;
     }
-    open.told[teller] = true;
+    open.told[reporter] = true;
     return Taken{open.begin.execution, ns, *median_ns};
   }
   return std::nullopt;

@@ -50,7 +50,7 @@ class ExecutionMedians {
   // Returns an execution that has not ended and has taken `times` its median, counted from when its
   // start was read. Each is returned once for each `teller`, the number of a rule below
   // limits::kTriggerRulesMax.
-  std::optional<Taken> FindUnended(uint64_t now_ns, double times, uint32_t teller);
+  std::optional<Taken> FindUnended(uint64_t now_ns, double times, uint32_t reporter);
   // Stops waiting for executions that have begun.
   void ForgetOpen() { open_.clear(); }
 

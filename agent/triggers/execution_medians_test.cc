@@ -22,7 +22,7 @@ TEST(ExecutionMedians, ForgetsTheModelThatRanLongestAgo) {
   EXPECT_FALSE(run(0, 100).has_value());
 }
 
-TEST(ExecutionMedians, TellsEveryRuleOnceOfAnExecutionThatDoesNotEnd) {
+TEST(ExecutionMedians, ReportsUnendedExecutionOncePerRule) {
   ExecutionMedians medians;
   for (uint64_t id = 1; id <= RunningMedian::kEnough; ++id) {
     medians.Begin({.tracking_id = id, .execution = id, .model = 1, .host_ns = 1});

@@ -39,7 +39,7 @@ class SlowExecutionTest : public testing::Test, protected AgentTriggersWorld {
     host_ns_ += ns;
     device_ns_ += ns;
   }
-  void ExecuteUsually(size_t times = RunningMedian::kEnough) {
+  void ExecuteTypically(size_t times = RunningMedian::kEnough) {
     for (size_t i = 0; i < times; ++i) Execute(kMillisecondNs);
   }
 
@@ -50,8 +50,8 @@ class SlowExecutionTest : public testing::Test, protected AgentTriggersWorld {
   uint64_t device_ns_ = 5'000;
 };
 
-TEST_F(SlowExecutionTest, IsToldBeyondTheLimitAndNotAtIt) {
-  ExecuteUsually();
+TEST_F(SlowExecutionTest, ReportsOnlyBeyondLimit) {
+  ExecuteTypically();
   Execute(3 * kMillisecondNs);
   EXPECT_THAT(aggregator.told, IsEmpty());
   Execute(3 * kMillisecondNs + 1);
@@ -60,16 +60,16 @@ TEST_F(SlowExecutionTest, IsToldBeyondTheLimitAndNotAtIt) {
             "i-1 pid 1 nc 0: execution 18 took 3000.0 us, 3.0 times its median of 1000.0 us");
 }
 
-TEST_F(SlowExecutionTest, IsNotToldBeforeEnoughWereSeen) {
-  ExecuteUsually(RunningMedian::kEnough - 1);
+TEST_F(SlowExecutionTest, ReportsNothingBeforeEnoughSamples) {
+  ExecuteTypically(RunningMedian::kEnough - 1);
   Execute(100 * kMillisecondNs);
   EXPECT_THAT(aggregator.told, IsEmpty());
   Execute(100 * kMillisecondNs);
   EXPECT_THAT(aggregator.told, SizeIs(1));
 }
 
-TEST_F(SlowExecutionTest, WhatLastsIsUsualAfterAWhile) {
-  ExecuteUsually(RunningMedian::kWindow);
+TEST_F(SlowExecutionTest, AdaptsToLastingChange) {
+  ExecuteTypically(RunningMedian::kWindow);
   for (size_t i = 0; i < RunningMedian::kWindow; ++i) {
     Execute(10 * kMillisecondNs);
     clock.AdvanceNs(kNsPerSecond);
@@ -78,7 +78,7 @@ TEST_F(SlowExecutionTest, WhatLastsIsUsualAfterAWhile) {
 }
 
 TEST_F(SlowExecutionTest, EveryCoreAndModelHasAMedianOfItsOwn) {
-  ExecuteUsually();
+  ExecuteTypically();
   model_ = 10002;
   for (size_t i = 0; i < RunningMedian::kEnough; ++i) Execute(50 * kMillisecondNs);
   core_ = 1;
@@ -91,7 +91,7 @@ TEST_F(SlowExecutionTest, EveryCoreAndModelHasAMedianOfItsOwn) {
 }
 
 TEST_F(SlowExecutionTest, TheDevicesClockCountsAndTheHostsWhereItMakesNoSense) {
-  ExecuteUsually();
+  ExecuteTypically();
   host_ns_ -= 500 * kNsPerSecond;  // set back
   Execute(kMillisecondNs);
   Show(1, Start(100, host_ns_, 5) + "," + Stop(100, host_ns_ + 900 * kNsPerSecond, 6));
@@ -105,8 +105,8 @@ TEST_F(SlowExecutionTest, TheDevicesClockCountsAndTheHostsWhereItMakesNoSense) {
   EXPECT_THAT(aggregator.told, SizeIs(1));
 }
 
-TEST_F(SlowExecutionTest, IsToldBeforeItEnds) {
-  ExecuteUsually();
+TEST_F(SlowExecutionTest, ReportsBeforeEnd) {
+  ExecuteTypically();
   triggers.OnPolled(Worker(1), true);
   Show(1, Start(100, host_ns_, device_ns_));
   Pass(ExecutionMedians::kUnendedMinNs - kMillisecondNs);
@@ -118,8 +118,8 @@ TEST_F(SlowExecutionTest, IsToldBeforeItEnds) {
   EXPECT_THAT(aggregator.told, SizeIs(1));
 }
 
-TEST_F(SlowExecutionTest, IsNotToldWhereItsEndWasMissed) {
-  ExecuteUsually();
+TEST_F(SlowExecutionTest, DoesNotReportExecutionWithMissedEnd) {
+  ExecuteTypically();
   Show(1, Start(100, host_ns_, device_ns_));
   Show(1, Start(101, host_ns_, device_ns_) + "," +
               Stop(101, host_ns_ + kMillisecondNs, device_ns_ + kMillisecondNs));
@@ -134,7 +134,7 @@ TEST_F(SlowExecutionTest, IsNotToldWhereItsEndWasMissed) {
 }
 
 TEST_F(SlowExecutionTest, HoldsNoMoreOpenOnesThanItsLimit) {
-  ExecuteUsually();
+  ExecuteTypically();
   for (uint64_t i = 0; i < 1'000; ++i) Show(1, Start(100 + i, host_ns_, device_ns_));
   Show(1, Stop(100, host_ns_ + kNsPerSecond, device_ns_ + kNsPerSecond));  // forgotten
   EXPECT_THAT(aggregator.told, IsEmpty());

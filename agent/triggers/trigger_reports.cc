@@ -7,7 +7,7 @@
 
 namespace neurontrace {
 
-TriggerReports::Outcome TriggerReports::Tell(TriggerFired fired) {
+TriggerReports::Outcome TriggerReports::Report(TriggerFired fired) {
   const uint64_t now_ns = clock_.MonotonicNs();
   while (!by_time_.empty() && now_ns - by_time_.front().first >= limits::kTriggerReportIntervalNs) {
     lately_.erase(by_time_.front().second);
@@ -25,13 +25,13 @@ TriggerReports::Outcome TriggerReports::Tell(TriggerFired fired) {
   fired.cause = CleanText(fired.cause, limits::kDetailBytesMax);
   fired.host_realtime_ns = clock_.RealtimeNs();
   if (!sink_.ReportTrigger(fired)) {
-    ++counters_.unheard;
-    return Outcome::kUnheard;
+    ++counters_.undelivered;
+    return Outcome::kUndelivered;
   }
   ++counters_.fired;
   lately_.insert(key);
   by_time_.emplace_back(now_ns, std::move(key));
-  return Outcome::kTold;
+  return Outcome::kReported;
 }
 
 }  // namespace neurontrace

@@ -19,19 +19,19 @@ namespace neurontrace {
 class TriggerReports {
  public:
   struct Counters {
-    uint64_t fired = 0;       // reported
-    uint64_t suppressed = 0;  // within a second of one, or beyond limits::kTriggerReportsKeptMax
-    uint64_t unheard = 0;     // there was no aggregator
+    uint64_t fired = 0;        // reported
+    uint64_t suppressed = 0;   // within a second of one, or beyond limits::kTriggerReportsKeptMax
+    uint64_t undelivered = 0;  // there was no aggregator
   };
-  // kUnheard: it was not sent and does not count as recent, so the next one is tried at once.
-  enum class Outcome { kTold, kSuppressed, kUnheard };
+  // kUndelivered: it was not sent and does not count as recent, so the next one is tried at once.
+  enum class Outcome { kReported, kSuppressed, kUndelivered };
 
   // Both outlive it.
   TriggerReports(const Clock& clock, TriggerSink& sink) : clock_(clock), sink_(sink) {}
 
   // Sends a report, with the current time filled in. The cause may be any text; it is cleaned and
   // cut.
-  Outcome Tell(TriggerFired fired);
+  Outcome Report(TriggerFired fired);
   const Counters& counters() const { return counters_; }
 
  private:

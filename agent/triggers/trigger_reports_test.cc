@@ -17,34 +17,35 @@ namespace {
 
 using ::testing::SizeIs;
 
-TEST(TriggerReports, TellsNoMoreWithinASecondThanItsLimit) {
+TEST(TriggerReports, LimitsReportsPerSecond) {
   FakeClock clock;
   FakeTriggerSink sink;
   TriggerReports reports(clock, sink);
   for (uint32_t pid = 0; pid < limits::kTriggerReportsKeptMax; ++pid) {
-    EXPECT_EQ(reports.Tell({.rule = "r", .worker = {.pid = pid}}), TriggerReports::Outcome::kTold);
+    EXPECT_EQ(reports.Report({.rule = "r", .worker = {.pid = pid}}),
+              TriggerReports::Outcome::kReported);
   }
-  EXPECT_EQ(reports.Tell({.rule = "q"}), TriggerReports::Outcome::kSuppressed);
+  EXPECT_EQ(reports.Report({.rule = "q"}), TriggerReports::Outcome::kSuppressed);
   clock.AdvanceNs(limits::kTriggerReportIntervalNs - 1);
-  EXPECT_EQ(reports.Tell({.rule = "r"}), TriggerReports::Outcome::kSuppressed);
+  EXPECT_EQ(reports.Report({.rule = "r"}), TriggerReports::Outcome::kSuppressed);
   clock.AdvanceNs(1);
-  EXPECT_EQ(reports.Tell({.rule = "r"}), TriggerReports::Outcome::kTold);
+  EXPECT_EQ(reports.Report({.rule = "r"}), TriggerReports::Outcome::kReported);
   EXPECT_THAT(sink.told, SizeIs(limits::kTriggerReportsKeptMax + 1));
 }
 
-TEST(TriggerReports, TriesAgainWhenNobodyHeard) {
+TEST(TriggerReports, RetriesUndeliveredReports) {
   FakeClock clock;
   FakeTriggerSink sink;
   sink.connected = false;
   TriggerReports reports(clock, sink);
-  EXPECT_EQ(reports.Tell({.rule = "r"}), TriggerReports::Outcome::kUnheard);
+  EXPECT_EQ(reports.Report({.rule = "r"}), TriggerReports::Outcome::kUndelivered);
   sink.connected = true;
   TriggerFired long_winded{.rule = "r"};
   long_winded.cause.assign(5'000, 'x');
-  EXPECT_EQ(reports.Tell(long_winded), TriggerReports::Outcome::kTold);
+  EXPECT_EQ(reports.Report(long_winded), TriggerReports::Outcome::kReported);
   ASSERT_THAT(sink.told, SizeIs(1));
   EXPECT_EQ(sink.told[0].cause.size(), limits::kDetailBytesMax);
-  EXPECT_EQ(reports.counters().unheard, 1u);
+  EXPECT_EQ(reports.counters().undelivered, 1u);
 }
 
 }  // namespace

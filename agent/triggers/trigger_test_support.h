@@ -45,7 +45,7 @@ class AgentTriggersWorld {
   // A document with these events; false if nobody looked at them.
   bool Show(uint32_t pid, const std::string& events, const std::string& job = "j",
             uint64_t age_ns = 0) {
-    class Nobody final : public NrtEventSink {
+    class NullEventSink final : public NrtEventSink {
       void OnEvent(const NrtEvent&) override {}
       void OnUnfitEvent(uint32_t, const EventFields&, uint32_t, std::string_view) override {}
     } nobody;

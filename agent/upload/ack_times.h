@@ -20,7 +20,7 @@ struct AckTimes {
   double sum_seconds = 0;
 
   // Adds one wait in nanoseconds. A value equal to a bound belongs to its bucket.
-  void Note(uint64_t ns) {
+  void Record(uint64_t ns) {
     const double seconds = static_cast<double>(ns) * 1e-9;
     const auto at = std::lower_bound(kSeconds.begin(), kSeconds.end(), seconds);
     ++counts[static_cast<size_t>(at - kSeconds.begin())];

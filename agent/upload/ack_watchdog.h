@@ -13,7 +13,7 @@ class AckWatchdog {
  public:
   // To be called periodically. `answers`: the number of acknowledgements so far; `chunks`: those
   // without one, sent or not. `monotonic_ns` never goes back.
-  void Look(uint64_t monotonic_ns, uint64_t answers, size_t chunks) {
+  void Poll(uint64_t monotonic_ns, uint64_t answers, size_t chunks) {
     // How long chunks had waited before the first call is not known.
     if (!since_ns_ || answers != answers_ || chunks == 0) since_ns_ = monotonic_ns;
     answers_ = answers;

@@ -36,7 +36,7 @@ std::optional<AckWindow::Turn> AckWindow::TakeTurn() {
   return std::nullopt;
 }
 
-void AckWindow::NoteBytes(StreamNumber number, uint32_t bytes) {
+void AckWindow::RecordBytes(StreamNumber number, uint32_t bytes) {
   const auto it = streams_.find(number);
   assert(it != streams_.end() && it->second.bytes.size() < it->second.in_flight);
   it->second.bytes.push_back(bytes);

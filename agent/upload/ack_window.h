@@ -37,7 +37,7 @@ class AckWindow {
   std::optional<Turn> TakeTurn();
   // Sets the size of the chunk that TakeTurn returned last for this stream. Called once for each
   // chunk that is sent, right after its turn; in bytes.
-  void NoteBytes(StreamNumber stream, uint32_t bytes);
+  void RecordBytes(StreamNumber stream, uint32_t bytes);
 
   // The chunk at the front of the queue is settled. Requires a stream with a queued chunk.
   void PopFront(StreamNumber stream);

@@ -33,7 +33,7 @@ TEST(AckWindow, StreamsTakeTurnsHoweverLoud) {
   EXPECT_EQ(Turns(window, 7), "1:3 2:0 3:0 1:4 2:1 1:5 1:6 ");
 }
 
-TEST(AckWindow, NoMoreThanTheMaximumIsUnderWay) {
+TEST(AckWindow, LimitsChunksInFlight) {
   AckWindow window(3);
   AddMany(window, 1, 10);
   AddMany(window, 2, 10);

@@ -68,7 +68,7 @@ ArtifactUploader::~ArtifactUploader() {
   {
     const MutexLock lock(mutex_);
     ending_ = true;
-    if (const auto context = under_way_.lock()) context->TryCancel();
+    if (const auto context = in_progress_.lock()) context->TryCancel();
   }
   loop_.PostTask([this] { loop_.Quit(); });
   thread_.join();
@@ -78,7 +78,7 @@ std::shared_ptr<grpc::ClientContext> ArtifactUploader::NewContext() {
   auto context = std::make_shared<grpc::ClientContext>();
   const MutexLock lock(mutex_);
   if (ending_) return nullptr;
-  under_way_ = context;
+  in_progress_ = context;
   return context;
 }
 
@@ -120,11 +120,11 @@ void ArtifactUploader::Forgo(const CaptureId& capture_id, const FoundArtifact& a
   forgone.set_bytes(artifact.state.bytes);
   forgone.set_reason(why);
   loop_.PostTask([this, forgone = std::move(forgone), done = std::move(done)] {
-    runner_.PostTask([done, outcome = SendForgone(forgone)] { done(outcome); });
+    runner_.PostTask([done, outcome = SendSkipped(forgone)] { done(outcome); });
   });
 }
 
-ArtifactSink::Outcome ArtifactUploader::SendForgone(const v1::ArtifactForgone& forgone) {
+ArtifactSink::Outcome ArtifactUploader::SendSkipped(const v1::ArtifactForgone& forgone) {
   const auto context = NewContext();
   if (context == nullptr) return {Fate::kAway, "the agent is shutting down"};
   context->set_deadline(std::chrono::system_clock::now() + kOfferPatience);

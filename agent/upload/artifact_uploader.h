@@ -50,7 +50,7 @@ class ArtifactUploader final : public ArtifactSink {
   // CANCELLED once this is being destroyed.
   absl::StatusOr<std::string> HashOf(const ArtifactFile& file, const FoundArtifact& artifact);
   // Reports a file that will not be kept.
-  Outcome SendForgone(const v1::ArtifactForgone& forgone);
+  Outcome SendSkipped(const v1::ArtifactForgone& forgone);
   // Sends the content from `offset` on, which the aggregator named.
   Outcome Put(const ArtifactFile& file, const FoundArtifact& artifact,
               const v1::ArtifactOffer& offer, uint64_t offset);
@@ -65,7 +65,7 @@ class ArtifactUploader final : public ArtifactSink {
   Mutex mutex_;
   // Set by the destructor; no call is started after it, and the one under way is cancelled.
   bool ending_ NT_GUARDED_BY(mutex_) = false;
-  std::weak_ptr<grpc::ClientContext> under_way_ NT_GUARDED_BY(mutex_);
+  std::weak_ptr<grpc::ClientContext> in_progress_ NT_GUARDED_BY(mutex_);
   EventLoop loop_;
   std::thread thread_;
 };

@@ -23,7 +23,7 @@ void Begin(FakeNode& node) {
 }
 
 // Lets the agent die if its disk did, and begins it again.
-void ReviveIfDead(FakeNode& node) {
+void RestartIfDead(FakeNode& node) {
   if (!node.disk.powered_off()) return;
   node.Kill();
   node.disk.Crash();
@@ -41,7 +41,7 @@ void Step(FakeNode& node, uint64_t stored_by_aggregator) {
   }
   node.Produce("c");
   node.Run();
-  ReviveIfDead(node);
+  RestartIfDead(node);
 }
 
 // An agent's life: the aggregator away, back in part, away again; an orderly restart in between.
@@ -58,14 +58,14 @@ void Live(FakeNode& node) {
   node.Produce("b", true);
   node.Produce("c", true);
   node.Run();
-  ReviveIfDead(node);
+  RestartIfDead(node);
   node.aggregator.budget = ~uint64_t{0};
   // As after a silence that was noticed: the call restarts.
   node.uploader->SetEnabled(false);
   node.Welcome();
   for (int i = 0; i < 10 && (node.queue->chunks() > 0 || node.disk.powered_off()); ++i) {
     node.Run();
-    ReviveIfDead(node);
+    RestartIfDead(node);
   }
   EXPECT_EQ(node.queue->chunks(), 0u);
 }
@@ -85,7 +85,7 @@ class EveryCrash : public ::testing::TestWithParam<Setting> {
   }
 };
 
-TEST_P(EveryCrash, LeavesNothingUnsaid) {
+TEST_P(EveryCrash, ReportsEveryLoss) {
   uint64_t operations = 0;
   {
     FakeNode node;

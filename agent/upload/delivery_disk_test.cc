@@ -85,7 +85,7 @@ TEST_F(DeliveryDiskTest, FullDiskGetsRoomFromWhatIsStored) {
 
 // Others fill the disk: the spool gives back what it has, so that a fifth of the disk stays free,
 // and what it drops is counted. When there is room again it keeps chunks again, by itself.
-TEST_F(DeliveryDiskTest, LeavesTheShareOfTheDiskFreeThatItIsToldTo) {
+TEST_F(DeliveryDiskTest, KeepsConfiguredShareOfDiskFree) {
   node_.columns_bytes = 30'000;
   node_.options.free_percent_min = 20;
   node_.options.bytes_max = node_.options.capture_bytes_max = 1u << 20;  // in small segments
@@ -112,7 +112,7 @@ TEST_F(DeliveryDiskTest, LeavesTheShareOfTheDiskFreeThatItIsToldTo) {
 }
 
 // Where nothing may be dropped, sources wait, and continue by themselves once the disk has room.
-TEST_F(DeliveryDiskTest, WaitsForRoomOfTheDiskWhereNothingMayBeDropped) {
+TEST_F(DeliveryDiskTest, WaitsForDiskSpaceWhenDroppingIsForbidden) {
   node_.columns_bytes = 30'000;
   node_.options.free_percent_min = 50;
   node_.options.bytes_max = node_.options.capture_bytes_max = 1u << 20;
@@ -161,7 +161,7 @@ TEST_F(DeliveryDiskTest, ReadOnlySpoolIsStillDelivered) {
   EXPECT_FALSE(node_.spool->health().ok());
 }
 
-TEST_F(DeliveryDiskTest, FlippedBitCostsItsChunkAndSaysSo) {
+TEST_F(DeliveryDiskTest, FlippedBitLosesAndReportsItsChunk) {
   Begin();
   ProduceMany("a", 9);
   node_.Run();
@@ -175,7 +175,7 @@ TEST_F(DeliveryDiskTest, FlippedBitCostsItsChunkAndSaysSo) {
   EXPECT_EQ(node_.queue->counters().chunks_damaged, 1u);
 }
 
-TEST_F(DeliveryDiskTest, AnyFlippedBitIsSurvivedAndToldAsFarAsTheDiskCanTell) {
+TEST_F(DeliveryDiskTest, SurvivesAndReportsAnyFlippedBit) {
   node_.columns_bytes = 64;
   Begin();
   for (int i = 0; i < 4; ++i) {
@@ -206,7 +206,7 @@ TEST_F(DeliveryDiskTest, AnyFlippedBitIsSurvivedAndToldAsFarAsTheDiskCanTell) {
   }
 }
 
-TEST_F(DeliveryDiskTest, SegmentThatSomebodyRemovedIsToldAsLost) {
+TEST_F(DeliveryDiskTest, ReportsRemovedSegmentAsLost) {
   node_.columns_bytes = 30'000;
   node_.options.capture_bytes_max = 1u << 20;
   node_.queue_bytes = 60'000;  // nearly all has to be read back
@@ -221,7 +221,7 @@ TEST_F(DeliveryDiskTest, SegmentThatSomebodyRemovedIsToldAsLost) {
   EXPECT_LE(node_.LostEvents(), 50u);
 }
 
-TEST_F(DeliveryDiskTest, DiskThatCannotBeReadIsAskedAgain) {
+TEST_F(DeliveryDiskTest, RetriesUnreadableDisk) {
   node_.columns_bytes = 30'000;
   node_.queue_bytes = 60'000;
   Begin();

@@ -54,7 +54,7 @@ DeliveryQueue::~DeliveryQueue() {
 // --- The sources' side ---------------------------------------------------------------------------
 
 bool DeliveryQueue::HasRoom(const CaptureId& capture_id) const {
-  return !closed_ && unkept_bytes_ < bytes_max_ &&
+  return !closed_ && unspooled_bytes_ < bytes_max_ &&
          (spool_ == nullptr || !spool_->IsFullFor(capture_id));
 }
 
@@ -80,7 +80,7 @@ void DeliveryQueue::Submit(Chunk chunk, Done done) {
   // Called for each receipt of the chunk; see ChunkSink::Receipt.
   entry.done = std::make_unique<Done>(std::move(done));
   // Sources stop at the budget (HasRoom), but a document that was begun is still handed over whole.
-  if (unkept_bytes_ >= 2 * bytes_max_) {
+  if (unspooled_bytes_ >= 2 * bytes_max_) {
     ++counters_.chunks_refused_full;
     CountLost(LossPlace::kAgentQueue, LossReason::kFull, entry.events);
     entry.replaced = true;
@@ -100,7 +100,7 @@ void DeliveryQueue::Add(StreamNumber number, Entry entry, Chunk chunk, bool firs
   SetEnvelope(number, entry, std::move(chunk));
   stream.last_header = entry.envelope->header();
   ++chunks_;
-  ++unkept_chunks_;
+  ++unspooled_chunks_;
   stream.entries.push_back(std::move(entry));
   if (spool_ != nullptr) {
     const SpoolTicket ticket{number, stream.entries.back().sequence};
@@ -122,13 +122,13 @@ void DeliveryQueue::SetEnvelope(StreamNumber number, Entry& entry, Chunk chunk) 
   entry.envelope_bytes =
       static_cast<uint32_t>(sizeof(Entry) + sizeof(v1::ChunkEnvelope) +
                             entry.envelope->header().size() + entry.envelope->columns().size());
-  (entry.place.segment == 0 ? unkept_bytes_ : cached_bytes_) += entry.envelope_bytes;
+  (entry.place.segment == 0 ? unspooled_bytes_ : cached_bytes_) += entry.envelope_bytes;
 }
 
 // The memory is freed by the last holder, which may be a write that is under way.
 void DeliveryQueue::DropEnvelope(Entry& entry) {
   if (entry.envelope == nullptr) return;
-  size_t& bytes = entry.place.segment == 0 ? unkept_bytes_ : cached_bytes_;
+  size_t& bytes = entry.place.segment == 0 ? unspooled_bytes_ : cached_bytes_;
   assert(bytes >= entry.envelope_bytes);
   bytes -= entry.envelope_bytes;
   entry.envelope.reset();
@@ -156,9 +156,9 @@ void DeliveryQueue::OnKept(const SpoolTicket& ticket, const SpoolPlace& place) {
   Entry& entry = stream.entries[index];
   const bool sent = index < stream.ready;  // while the disk failed: refusals are about this copy
   assert(entry.place.segment == 0 && place.segment != 0 && entry.envelope != nullptr);
-  assert(unkept_bytes_ >= entry.envelope_bytes && unkept_chunks_ > 0);
-  unkept_bytes_ -= entry.envelope_bytes;
-  --unkept_chunks_;
+  assert(unspooled_bytes_ >= entry.envelope_bytes && unspooled_chunks_ > 0);
+  unspooled_bytes_ -= entry.envelope_bytes;
+  --unspooled_chunks_;
   entry.place = place;
   cached_bytes_ += entry.envelope_bytes;
   ++counters_.chunks_kept;
@@ -198,11 +198,11 @@ void DeliveryQueue::OnSegmentDropped(const CaptureId& capture_id, uint64_t segme
       ++counters_.chunks_dropped;
       TakeOut(entry);
       if (!entry.replaced) CountLost(gone.place, gone.reason, entry.events);
-      GiveReceipt(entry, {Fate::kLost, "dropped to make room in the spool"});
+      SendReceipt(entry, {Fate::kLost, "dropped to make room in the spool"});
     }
     if (!some) continue;
     if (stream.entries.empty()) {
-      StandInForLast(number, gone);
+      ReplaceLast(number, gone);
     } else {
       stream.entries.front().gone = gone;
     }
@@ -210,7 +210,7 @@ void DeliveryQueue::OnSegmentDropped(const CaptureId& capture_id, uint64_t segme
 }
 
 // Reports the last loss of a stream, and that it has ended, although no chunk follows.
-void DeliveryQueue::StandInForLast(StreamNumber number, const PrecedingGap& gone) {
+void DeliveryQueue::ReplaceLast(StreamNumber number, const PrecedingGap& gone) {
   auto header = ParseChunkHeader(streams_[number].last_header);
   assert(header.ok());
   if (!header.ok()) return;  // never: it was written by this class, or read by the spool
@@ -297,19 +297,19 @@ bool DeliveryQueue::PopStored(StreamNumber number) {
     stream.safe_header = entry.envelope->header();
   }
   TakeOut(entry);
-  const bool goes_on = !entry.end_of_stream || !stream.entries.empty();
+  const bool will_continue = !entry.end_of_stream || !stream.entries.empty();
   // The stream must be forgotten before receipts are given, which may submit to it again.
-  if (!goes_on) Forget(number);
+  if (!will_continue) Forget(number);
   if (entry.place.segment != 0) spool_->Release(entry.place);
   if (entry.replaced) {
     ++counters_.chunks_lost;
-    GiveReceipt(entry, {Fate::kLost, "lost; the loss is reported in the stream"});
+    SendReceipt(entry, {Fate::kLost, "lost; the loss is reported in the stream"});
   } else {
     ++counters_.chunks_stored;
     counters_.events_stored += entry.events;
-    GiveReceipt(entry, {Fate::kStored, ""});
+    SendReceipt(entry, {Fate::kStored, ""});
   }
-  return goes_on;
+  return will_continue;
 }
 
 void DeliveryQueue::Drop(StreamNumber number, const std::string& reason) {
@@ -324,7 +324,7 @@ void DeliveryQueue::Drop(StreamNumber number, const std::string& reason) {
     ++counters_.chunks_lost;
     // The aggregator does not want any more of it.
     if (!entry.replaced) CountLost(LossPlace::kWireRefusal, LossReason::kRefused, entry.events);
-    GiveReceipt(entry, {Fate::kLost, reason, true});
+    SendReceipt(entry, {Fate::kLost, reason, true});
   }
 }
 
@@ -365,13 +365,13 @@ std::set<CaptureId> DeliveryQueue::captures() const {
   return ids;
 }
 
-void DeliveryQueue::GiveReceipt(Entry& entry, const Receipt& receipt) {
+void DeliveryQueue::SendReceipt(Entry& entry, const Receipt& receipt) {
   if (entry.done != nullptr) (*entry.done)(receipt);
 }
 
 void DeliveryQueue::TakeOut(Entry& entry) {
-  assert(chunks_ > 0 && (entry.place.segment != 0 || unkept_chunks_ > 0));
-  if (entry.place.segment == 0) --unkept_chunks_;
+  assert(chunks_ > 0 && (entry.place.segment != 0 || unspooled_chunks_ > 0));
+  if (entry.place.segment == 0) --unspooled_chunks_;
   DropEnvelope(entry);
   --chunks_;
 }
@@ -424,16 +424,16 @@ absl::Status DeliveryQueue::Recover() {
              }
            },
        .on_chunk = [&](const ChunkHeader& header,
-                       const SpoolPlace& place) { TakeFound(cursor, header, place); }}));
+                       const SpoolPlace& place) { AddFound(cursor, header, place); }}));
   counters_.chunks_recovered = chunks_;
-  doubtful_ = spool_->recovered().doubtful;
+  uncertain_ = spool_->recovered().uncertain;
   // All chunks are known now; earlier, one could have been sent that a later copy replaces.
   for (auto& [number, stream] : streams_) MakeReady(number, stream);
   return absl::OkStatus();
 }
 
-void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& header,
-                              const SpoolPlace& place) {
+void DeliveryQueue::AddFound(const SpoolCursor& cursor, const ChunkHeader& header,
+                             const SpoolPlace& place) {
   assert(spool_ != nullptr && place.segment != 0);
   const PrecedingGap damaged{LossPlace::kSpool, LossReason::kMalformed};
   const StreamNumber number = NumberOf(header);
@@ -445,7 +445,7 @@ void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& head
   const size_t index = IndexOf(number, header.sequence);
   const bool again =
       index < stream.entries.size() && stream.entries[index].sequence == header.sequence;
-  // The header of the last chunk is needed if that is lost; see StandInForLast.
+  // The header of the last chunk is needed if that is lost; see ReplaceLast.
   if (header.sequence >= stream.next_sequence || (again && index + 1 == stream.entries.size())) {
     stream.safe_header = stream.last_header = SerializeChunkHeader(header);
   }
@@ -462,8 +462,8 @@ void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& head
     if (index == 0 && known != cursor.streams.end()) entry.gone = known->second.gone;
     // Without a cursor the first chunk's place in its stream is not known, so no gap can be
     // claimed.
-    const bool cursor_says = index > 0 || known != cursor.streams.end();
-    if (cursor_says && header.sequence != expected && !entry.gone) entry.gone = damaged;
+    const bool has_cursor = index > 0 || known != cursor.streams.end();
+    if (has_cursor && header.sequence != expected && !entry.gone) entry.gone = damaged;
   } else {
     // Written once more: after a write that failed, or to replace the chunk.
     spool_->Release(stream.entries[index].place);
@@ -498,22 +498,22 @@ void DeliveryQueue::Load(StreamNumber number, size_t index) {
   spool_->Load(
       std::get<CaptureId>(it->second.key), std::move(places),
       [this, number, sequences = std::move(sequences)](const std::vector<LoadedChunk>& loaded) {
-        TakeLoaded(number, sequences, loaded);
+        HandleLoaded(number, sequences, loaded);
       });
 }
 
-void DeliveryQueue::TakeLoaded(StreamNumber number, const std::vector<uint64_t>& sequences,
-                               const std::vector<LoadedChunk>& loaded) {
+void DeliveryQueue::HandleLoaded(StreamNumber number, const std::vector<uint64_t>& sequences,
+                                 const std::vector<LoadedChunk>& loaded) {
   assert(loaded.size() == sequences.size());
   bool all = true;
   for (size_t i = 0; i < sequences.size(); ++i) {
-    all = TakeOneLoaded(number, sequences[i], loaded[i]) && all;
+    all = HandleOneLoaded(number, sequences[i], loaded[i]) && all;
   }
   if (listener_ != nullptr) listener_->OnLoaded(number, !all);
 }
 
-bool DeliveryQueue::TakeOneLoaded(StreamNumber number, uint64_t sequence,
-                                  const LoadedChunk& loaded) {
+bool DeliveryQueue::HandleOneLoaded(StreamNumber number, uint64_t sequence,
+                                    const LoadedChunk& loaded) {
   const size_t index = IndexOf(number, sequence);
   if (index == size(number)) return true;
   Entry& entry = at(number, index);
@@ -559,11 +559,11 @@ void DeliveryQueue::LoseUnreadable(StreamNumber number, size_t index, const absl
   spool_->Release(entry.place);
   if (!entry.replaced) CountLost(gone.place, gone.reason, entry.events);
   ++counters_.chunks_lost;
-  GiveReceipt(entry, {Fate::kLost, std::string(why.message())});
+  SendReceipt(entry, {Fate::kLost, std::string(why.message())});
   if (index < stream.entries.size()) {
     stream.entries[index].gone = gone;
   } else {
-    StandInForLast(number, gone);
+    ReplaceLast(number, gone);
   }
 }
 
@@ -576,7 +576,7 @@ void DeliveryQueue::LoseUnreadable(StreamNumber number, size_t index, const absl
 void DeliveryQueue::Learn(const CaptureId& capture_id, const StreamCursor& cursor) {
   auto& streams = behind_[capture_id];
   if (streams.size() >= limits::kSpoolRunningStreamsMax && !streams.contains(cursor.stream)) {
-    if (spool_ != nullptr) spool_->NoteUnsure(capture_id);
+    if (spool_ != nullptr) spool_->RecordUnsure(capture_id);
     return;
   }
   const auto [known, is_new] = streams.try_emplace(cursor.stream, cursor);
@@ -586,19 +586,19 @@ void DeliveryQueue::Learn(const CaptureId& capture_id, const StreamCursor& curso
 void DeliveryQueue::LearnFrom(Stream& stream) {
   if (stream.safe_header.empty()) return;
   const auto header = ParseChunkHeader(std::exchange(stream.safe_header, {}));
-  if (header.ok()) Learn(header->capture_id, CursorBehind(*header));
+  if (header.ok()) Learn(header->capture_id, CursorAfter(*header));
 }
 
 void DeliveryQueue::MergeCursors(const CaptureId& capture_id, std::vector<StreamCursor>& cursors) {
   for (const StreamCursor& cursor : cursors) {
     if (cursor.next_sequence > 0) Learn(capture_id, cursor);
   }
-  if (spool_ != nullptr) spool_->NoteCursor(capture_id);
+  if (spool_ != nullptr) spool_->RecordCursor(capture_id);
   for (const StreamNumber number : StreamsIn(capture_id)) {
     const auto header = ParseChunkHeader(streams_.at(number).last_header);
     if (!header.ok()) continue;
     // What is here continues behind the aggregator's cursor unless that is ahead.
-    StreamCursor ours = CursorBehind(*header);
+    StreamCursor ours = CursorAfter(*header);
     const auto theirs = std::find_if(cursors.begin(), cursors.end(), [&](const StreamCursor& c) {
       return c.stream == ours.stream;
     });
@@ -611,13 +611,13 @@ void DeliveryQueue::MergeCursors(const CaptureId& capture_id, std::vector<Stream
   }
   resumed_.erase(capture_id);
   // The loss is reported once for each stream, behind everything that is known of it.
-  if (doubtful_.erase(capture_id) == 0) return;
+  if (uncertain_.erase(capture_id) == 0) return;
   for (StreamCursor& cursor : cursors) {
-    if (!cursor.ended) TellUnknown(capture_id, cursor);
+    if (!cursor.ended) ReportUnknown(capture_id, cursor);
   }
 }
 
-std::vector<DeliveryQueue::Resumed> DeliveryQueue::TakeRunning() {
+std::vector<DeliveryQueue::Resumed> DeliveryQueue::HandleRunning() {
   std::vector<Resumed> captures;
   if (spool_ == nullptr) return captures;
   for (const auto& [capture_id, spec] : spool_->running()) {
@@ -632,8 +632,8 @@ std::vector<DeliveryQueue::Resumed> DeliveryQueue::TakeRunning() {
   return captures;
 }
 
-void DeliveryQueue::NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec) {
-  if (spool_ != nullptr) spool_->NoteRunning(capture_id, spec);
+void DeliveryQueue::RecordRunning(const CaptureId& capture_id, const CaptureSpec& spec) {
+  if (spool_ != nullptr) spool_->RecordRunning(capture_id, spec);
 }
 
 bool DeliveryQueue::WasWrong(const CaptureId& capture_id,
@@ -651,7 +651,7 @@ bool DeliveryQueue::WasWrong(const CaptureId& capture_id,
       "discarded",
       capture_id.ToString());
   resumed_.erase(resumed);
-  doubtful_.insert(capture_id);
+  uncertain_.insert(capture_id);
   return true;
 }
 
@@ -666,7 +666,7 @@ bool DeliveryQueue::CursorsAreExact() {
   return true;
 }
 
-void DeliveryQueue::TellUnknown(const CaptureId& capture_id, StreamCursor& cursor) {
+void DeliveryQueue::ReportUnknown(const CaptureId& capture_id, StreamCursor& cursor) {
   // The chunk has no events: it continues the stream's numbers and adds a loss of unknown size.
   const Loss loss{
       .place = LossPlace::kSpool, .reason = LossReason::kUnknown, .events_unknown = true};

@@ -97,9 +97,9 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     std::vector<StreamCursor> cursors;
   };
   // Returns these captures; to be called once, after Recover.
-  std::vector<Resumed> TakeRunning();
+  std::vector<Resumed> HandleRunning();
   // The capture runs here, so that the next agent is to resume it too.
-  void NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec);
+  void RecordRunning(const CaptureId& capture_id, const CaptureSpec& spec);
   // Returns true if the aggregator has chunks of a resumed stream that this node did not know of:
   // what was made since has their numbers and cannot be sent. The capture has to be forgotten here
   // and begun again; each of its streams then reports an unknown loss. To be called before
@@ -173,9 +173,9 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   void ForgetCapture(const CaptureId& capture_id);
   std::vector<StreamNumber> StreamsIn(const CaptureId& capture_id) const;
 
-  size_t bytes() const { return unkept_bytes_ + cached_bytes_; }  // in memory
-  size_t chunks() const { return chunks_; }                       // in memory and in the spool
-  size_t unkept_chunks() const { return unkept_chunks_; }         // in memory alone
+  size_t bytes() const { return unspooled_bytes_ + cached_bytes_; }  // in memory
+  size_t chunks() const { return chunks_; }                          // in memory and in the spool
+  size_t unspooled_chunks() const { return unspooled_chunks_; }      // in memory alone
   size_t streams() const { return streams_.size(); }
   const Counters& counters() const { return counters_; }
   const LossTable& losses() const { return losses_; }                       // of events_lost, each
@@ -217,13 +217,13 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   void MakeReady(StreamNumber number, Stream& stream);
   // Takes over a chunk that the spool held at the start. Releases it at once if the cursor shows
   // that it is stored or given up.
-  void TakeFound(const SpoolCursor& cursor, const ChunkHeader& header, const SpoolPlace& place);
+  void AddFound(const SpoolCursor& cursor, const ChunkHeader& header, const SpoolPlace& place);
   // Puts what was read into its entries, then calls OnLoaded once. Entries that were settled while
   // the disk was read are skipped.
-  void TakeLoaded(StreamNumber number, const std::vector<uint64_t>& sequences,
-                  const std::vector<LoadedChunk>& loaded);
+  void HandleLoaded(StreamNumber number, const std::vector<uint64_t>& sequences,
+                    const std::vector<LoadedChunk>& loaded);
   // Returns false if it is to be tried again.
-  bool TakeOneLoaded(StreamNumber number, uint64_t sequence, const LoadedChunk& loaded);
+  bool HandleOneLoaded(StreamNumber number, uint64_t sequence, const LoadedChunk& loaded);
   // Gives up a chunk whose header cannot be read either.
   void LoseUnreadable(StreamNumber number, size_t index, const absl::Status& why);
   // Records where a stream certainly continues.
@@ -231,11 +231,11 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   // The same, from the stream's last safe chunk.
   void LearnFrom(Stream& stream);
   // Adds an empty chunk to a stream that has lost its last one.
-  void StandInForLast(StreamNumber number, const PrecedingGap& gone);
+  void ReplaceLast(StreamNumber number, const PrecedingGap& gone);
   // Adds a chunk that reports an unknown loss of the stream.
-  void TellUnknown(const CaptureId& capture_id, StreamCursor& cursor);
+  void ReportUnknown(const CaptureId& capture_id, StreamCursor& cursor);
   // Calls the source back, if it is there: chunks of an earlier run have none.
-  void GiveReceipt(Entry& entry, const Receipt& receipt);
+  void SendReceipt(Entry& entry, const Receipt& receipt);
   void TakeOut(Entry& entry);  // of the sums
   // Removes the stream with its number, after recording where it continues.
   void Forget(StreamNumber number);
@@ -255,10 +255,10 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   std::map<CaptureId, std::map<StreamIdentity, StreamCursor>> behind_;
   // Streams that were resumed before the aggregator was reached; WasWrong compares them.
   std::map<CaptureId, std::map<StreamIdentity, uint64_t>> resumed_;  // at which sequence
-  std::set<CaptureId> doubtful_;  // the spool lost an unknown part of them: to be reported
+  std::set<CaptureId> uncertain_;  // the spool lost an unknown part of them: to be reported
   StreamNumber last_number_ = 0;
-  size_t unkept_bytes_ = 0;  // of chunks that are in memory alone
-  size_t unkept_chunks_ = 0;
+  size_t unspooled_bytes_ = 0;  // of chunks that are in memory alone
+  size_t unspooled_chunks_ = 0;
   size_t cached_bytes_ = 0;  // of chunks that the spool has too
   size_t chunks_ = 0;
   // After Close: HasRoom is false for good.

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-TEST_F(DeliveryQueueTest, IsKeptBeforeItIsSentAndStoredAfterwards) {
+TEST_F(DeliveryQueueTest, SpoolsBeforeSendingAndStoresAfterwards) {
   Begin();
   node_.Produce("a");
   EXPECT_EQ(node_.sources["a"].kept, 0u) << "never from within Submit";
@@ -33,7 +33,7 @@ TEST_F(DeliveryQueueTest, IsKeptBeforeItIsSentAndStoredAfterwards) {
   EXPECT_EQ(node_.queue->bytes(), 0u);
 }
 
-TEST_F(DeliveryQueueTest, WhatWaitsIsWrittenWithOneSync) {
+TEST_F(DeliveryQueueTest, WritesPendingChunksWithOneSync) {
   Begin();
   for (int i = 0; i < 20; ++i) node_.Produce("a");
   node_.Run();
@@ -83,7 +83,7 @@ TEST_F(DeliveryQueueTest, FullSpoolSurvivesARestartToTheByte) {
   EXPECT_EQ(restarted, straight.aggregator.streams["a"].bytes);
 }
 
-TEST_F(DeliveryQueueTest, WhatIsStoredGoesFromTheDisk) {
+TEST_F(DeliveryQueueTest, RemovesStoredChunksFromDisk) {
   node_.columns_bytes = 30'000;
   node_.options.capture_bytes_max = 1u << 20;
   Begin();
@@ -123,7 +123,7 @@ TEST_F(DeliveryQueueTest, DropsTheOldestAndTheAccountIsExact) {
   EXPECT_EQ(node_.sources["a"].lost, a.lost_events() / 10);
 }
 
-TEST_F(DeliveryQueueTest, WhatWasDroppedIsToldAfterARestartToo) {
+TEST_F(DeliveryQueueTest, ReportsDropsAfterRestart) {
   node_.columns_bytes = 20'000;
   node_.options.bytes_max = node_.options.capture_bytes_max = 300'000;
   Begin();
@@ -195,7 +195,7 @@ TEST_F(DeliveryQueueTest, CaptureThatHasToWaitHoldsUpNoOther) {
   EXPECT_LT(node_.sources["a"].kept, node_.sources["a"].produced);
 }
 
-TEST_F(DeliveryQueueTest, RefusedChunkIsSetAsideAndItsStreamGoesOn) {
+TEST_F(DeliveryQueueTest, QuarantinesRefusedChunkAndContinues) {
   node_.aggregator.refuses = [](const ChunkHeader& header) { return header.sequence == 1; };
   Begin();
   ProduceMany("a", 3);
@@ -210,7 +210,7 @@ TEST_F(DeliveryQueueTest, RefusedChunkIsSetAsideAndItsStreamGoesOn) {
             1);
 }
 
-TEST_F(DeliveryQueueTest, AggregatorThatLostWhatItHadIsToldSo) {
+TEST_F(DeliveryQueueTest, ReportsAggregatorThatLostChunks) {
   Begin();
   Connect();
   ProduceMany("a", 5);
@@ -245,7 +245,7 @@ TEST_F(DeliveryQueueTest, TwoAgentsDoNotShareASpool) {
   const absl::Status status = queue.Recover();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("another process"));
-  EXPECT_TRUE(other.MayHoldChunks());
+  EXPECT_TRUE(other.CanHoldChunks());
 }
 
 }  // namespace

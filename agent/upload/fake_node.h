@@ -52,7 +52,7 @@ class FakeNode {
   // Resumes captures before the aggregator is reached, if the spool can vouch for them.
   bool ResumeOffline() {
     bool any = false;
-    for (const DeliveryQueue::Resumed& resumed : queue->TakeRunning()) {
+    for (const DeliveryQueue::Resumed& resumed : queue->HandleRunning()) {
       EXPECT_EQ(resumed.capture_id, capture);
       any = true;
       for (auto& [name, source] : sources) {
@@ -72,7 +72,7 @@ class FakeNode {
   void Welcome() {
     std::vector<StreamCursor> cursors = aggregator.Cursors();
     EXPECT_FALSE(queue->WasWrong(capture, cursors));
-    uploader->TakeCursors(capture, cursors);
+    uploader->HandleCursors(capture, cursors);
     queue->MergeCursors(capture, cursors);
     for (auto& [name, source] : sources) {
       uint64_t next = 0;
@@ -81,7 +81,7 @@ class FakeNode {
       }
       if (!source.running) Resume(name, source, next);
     }
-    queue->NoteRunning(capture, CaptureSpec{.name = "running"});
+    queue->RecordRunning(capture, CaptureSpec{.name = "running"});
     uploader->ForgetAllBut({capture});
     uploader->SetEnabled(true);
   }

@@ -53,12 +53,14 @@ class RunningCapturesTest : public ::testing::Test {
     node_.ExpectConservation("at the end");
     EXPECT_EQ(node_.LostEvents(), 0u);
   }
-  bool SaysSo() const { return node_.disk.Contents(RunningFileOf(FakeNode::kRoot)).has_value(); }
+  bool HasRunningFile() const {
+    return node_.disk.Contents(RunningFileOf(FakeNode::kRoot)).has_value();
+  }
 
   FakeNode node_;
 };
 
-TEST_F(RunningCapturesTest, GoesOnWithoutTheAggregator) {
+TEST_F(RunningCapturesTest, ResumesWithoutAggregator) {
   node_.aggregator.budget = 5;
   Begin();
   Produce(6);
@@ -72,7 +74,7 @@ TEST_F(RunningCapturesTest, GoesOnWithoutTheAggregator) {
   Deliver();
 }
 
-TEST_F(RunningCapturesTest, GoesOnWhenAllOfItWasDeliveredAndGone) {
+TEST_F(RunningCapturesTest, ResumesWithEmptySpool) {
   node_.columns_bytes = 40'000;
   node_.options.capture_bytes_max = 1u << 20;
   Begin();
@@ -94,7 +96,7 @@ TEST_F(RunningCapturesTest, KnowsTheStreamsThatHaveEnded) {
   node_.Run();
   Kill();
   ASSERT_TRUE(node_.Begin());
-  for (const DeliveryQueue::Resumed& capture : node_.queue->TakeRunning()) {
+  for (const DeliveryQueue::Resumed& capture : node_.queue->HandleRunning()) {
     EXPECT_EQ(capture.spec.name, "running");
     ASSERT_EQ(capture.cursors.size(), 2u);
     for (const StreamCursor& cursor : capture.cursors) {
@@ -103,7 +105,7 @@ TEST_F(RunningCapturesTest, KnowsTheStreamsThatHaveEnded) {
   }
 }
 
-TEST_F(RunningCapturesTest, KnowsWhatTheAggregatorHasOfAnEmptySpool) {
+TEST_F(RunningCapturesTest, KnowsCursorsOfEmptySpool) {
   Begin();
   Produce(4);
   node_.Run();
@@ -124,18 +126,18 @@ TEST_F(RunningCapturesTest, DoesNotResumeAfterAnotherBootOrWhenTheCaptureIsOver)
   Begin();
   Produce(2);
   node_.Run();
-  EXPECT_TRUE(SaysSo());
+  EXPECT_TRUE(HasRunningFile());
   Kill();
   node_.options.boot_id = "another boot";
   ASSERT_TRUE(node_.Begin());
   EXPECT_FALSE(node_.ResumeOffline());
-  EXPECT_FALSE(SaysSo());
+  EXPECT_FALSE(HasRunningFile());
   node_.Welcome();
   node_.Run();
-  EXPECT_TRUE(SaysSo());
+  EXPECT_TRUE(HasRunningFile());
   node_.uploader->ForgetCapture(node_.capture);
   node_.Run();
-  EXPECT_FALSE(SaysSo());
+  EXPECT_FALSE(HasRunningFile());
 }
 
 TEST_F(RunningCapturesTest, DoesNotResumeFromDamage) {
@@ -158,14 +160,14 @@ TEST_F(RunningCapturesTest, DoesNotResumeFromDamage) {
 }
 
 // Nothing that is not in the spool is sent while the spool says that it knows all.
-TEST_F(RunningCapturesTest, SaysNothingOfTheKindWhileItsDiskFails) {
+TEST_F(RunningCapturesTest, WritesNoStateWhileDiskFails) {
   Begin();
   Produce(2);
   node_.Run();
-  ASSERT_TRUE(SaysSo());
+  ASSERT_TRUE(HasRunningFile());
   bool sent_too_early = false;
   node_.aggregator.refuses = [&](const ChunkHeader&) {
-    sent_too_early = sent_too_early || (SaysSo() && node_.queue->unkept_chunks() > 0);
+    sent_too_early = sent_too_early || (HasRunningFile() && node_.queue->unspooled_chunks() > 0);
     return false;
   };
   for (const Operation operation : {Operation::kAppend, Operation::kSync, Operation::kCreate}) {
@@ -175,7 +177,7 @@ TEST_F(RunningCapturesTest, SaysNothingOfTheKindWhileItsDiskFails) {
     EXPECT_FALSE(sent_too_early);
     if (operation != Operation::kCreate) {
       EXPECT_GT(node_.aggregator.received, received) << "from memory";
-      EXPECT_FALSE(SaysSo());
+      EXPECT_FALSE(HasRunningFile());
     }
     Kill();
     node_.disk.Heal();
@@ -185,7 +187,7 @@ TEST_F(RunningCapturesTest, SaysNothingOfTheKindWhileItsDiskFails) {
     }
     node_.Welcome();
     node_.Run(40 * kNsPerSecond);
-    EXPECT_TRUE(SaysSo());
+    EXPECT_TRUE(HasRunningFile());
   }
   Kill();
   ASSERT_TRUE(node_.Begin());
@@ -194,15 +196,15 @@ TEST_F(RunningCapturesTest, SaysNothingOfTheKindWhileItsDiskFails) {
   Deliver();
 }
 
-TEST_F(RunningCapturesTest, SaysSoAgainOnceTheDiskIsWell) {
+TEST_F(RunningCapturesTest, WritesStateOnceDiskRecovers) {
   Begin();
   Produce(2);
   node_.disk.SetCapacity(node_.disk.bytes());
   Produce(5);
-  EXPECT_FALSE(SaysSo());
+  EXPECT_FALSE(HasRunningFile());
   node_.disk.SetCapacity(~uint64_t{0});
   node_.Run(40 * kNsPerSecond);
-  EXPECT_TRUE(SaysSo());
+  EXPECT_TRUE(HasRunningFile());
   Kill();
   ASSERT_TRUE(node_.Begin());
   ASSERT_TRUE(node_.ResumeOffline());
@@ -211,7 +213,7 @@ TEST_F(RunningCapturesTest, SaysSoAgainOnceTheDiskIsWell) {
 }
 
 // A disk that was put back to an older state, as by a snapshot: seen before anything is sent.
-TEST_F(RunningCapturesTest, OldStateIsSeenAndToldAsUnknown) {
+TEST_F(RunningCapturesTest, ReportsOutdatedStateAsUnknown) {
   Begin();
   Produce(2);
   node_.Run();
@@ -222,7 +224,7 @@ TEST_F(RunningCapturesTest, OldStateIsSeenAndToldAsUnknown) {
   Kill();
   for (const auto& [path, contents] : old) node_.disk.SetContents(path, contents);
   ASSERT_TRUE(node_.Begin());
-  ASSERT_EQ(node_.queue->TakeRunning().size(), 1u);
+  ASSERT_EQ(node_.queue->HandleRunning().size(), 1u);
   std::vector<StreamCursor> cursors = node_.aggregator.Cursors();
   ASSERT_TRUE(node_.queue->WasWrong(node_.capture, cursors));
   node_.uploader->ForgetCapture(node_.capture);
@@ -247,8 +249,8 @@ void Revive(FakeNode& node, bool asks) {
     if (node.Begin()) break;
     ASSERT_TRUE(node.disk.powered_off());
   }
-  const bool goes_on = node.ResumeOffline();
-  if (asks || !goes_on) node.Welcome();
+  const bool will_continue = node.ResumeOffline();
+  if (asks || !will_continue) node.Welcome();
   node.Run();
 }
 

@@ -58,7 +58,7 @@ TEST_F(SpoolReadingTest, OneFailureAnywhereCostsOneMoreTry) {
         EXPECT_GT(good, 3u);
         break;
       }
-      EXPECT_TRUE(node_->spool->MayHoldChunks());
+      EXPECT_TRUE(node_->spool->CanHoldChunks());
       ASSERT_TRUE(node_->queue->Recover().ok());
       EXPECT_EQ(node_->spool->recovered().files_unreadable, 0u);
       Deliver();
@@ -69,7 +69,7 @@ TEST_F(SpoolReadingTest, OneFailureAnywhereCostsOneMoreTry) {
   }
 }
 
-TEST_F(SpoolReadingTest, FileThatAnotherUserOwnsIsWaitedForLikeAnyOther) {
+TEST_F(SpoolReadingTest, WaitsForFileOfAnotherUser) {
   Prepare(3);
   node_->disk.Fail(Operation::kOpen, absl::FailedPreconditionError("permission denied"), 1);
   EXPECT_FALSE(node_->Begin());
@@ -79,7 +79,7 @@ TEST_F(SpoolReadingTest, FileThatAnotherUserOwnsIsWaitedForLikeAnyOther) {
   EXPECT_EQ(node_->LostEvents(), 0u);
 }
 
-TEST_F(SpoolReadingTest, WhatTheDiskNeverGivesIsToldAsUnknown) {
+TEST_F(SpoolReadingTest, ReportsUnreadableDataAsUnknown) {
   Prepare(3);
   node_->disk.Fail(Operation::kRead, absl::UnavailableError("input/output error"));
   EXPECT_FALSE(node_->Begin());
@@ -116,7 +116,7 @@ TEST_F(SpoolReadingTest, WhatTheDiskNeverGivesIsToldAsUnknown) {
   }
 }
 
-TEST_F(SpoolReadingTest, SegmentWhoseBeginningIsDamagedIsToldAsUnknown) {
+TEST_F(SpoolReadingTest, ReportsSegmentWithDamagedHeaderAsUnknown) {
   Prepare(3);
   const std::string directory = std::string(FakeNode::kRoot) + "/" + node_->capture.ToString();
   std::string first;

@@ -24,11 +24,11 @@ constexpr uint64_t kReconnectLongestNs = 10'000'000'000;
 // With chunks under way and no answer for so long, the call is given up and restarted.
 constexpr uint64_t kSilenceMaxNs = 30'000'000'000;
 // How often the replacement of a refused chunk may be refused before its stream is abandoned.
-constexpr uint8_t kStandInRefusedMax = 4;
+constexpr uint8_t kReplacementsRefusedMax = 4;
 // How often a chunk that reports the gap before it may be answered by a request for that gap.
 constexpr uint32_t kFirstRefusedMax = 3;
 // How long a stream waits after the disk did not return a chunk.
-constexpr uint32_t kLoadAgainMs = 1'000;
+constexpr uint32_t kLoadRetryMs = 1'000;
 // Bounds of the delay that a busy aggregator asks for; 0 means the default.
 constexpr uint32_t kBusyDelayDefaultMs = 100;
 constexpr uint32_t kBusyDelayLongestMs = 30'000;
@@ -69,7 +69,7 @@ void Uploader::OnReady(StreamNumber stream) {
 }
 
 void Uploader::OnLoaded(StreamNumber stream, bool try_later) {
-  if (try_later) return PauseFor(stream, kLoadAgainMs);
+  if (try_later) return PauseFor(stream, kLoadRetryMs);
   window_.Resume(stream);
   Pump();
 }
@@ -78,16 +78,17 @@ void Uploader::OnFirstDropped(StreamNumber stream) { window_.PopFront(stream); }
 
 void Uploader::OnUnsentDropped(StreamNumber stream) { window_.DropUnsent(stream); }
 
-void Uploader::TakeCursors(const CaptureId& capture_id, const std::vector<StreamCursor>& cursors) {
+void Uploader::HandleCursors(const CaptureId& capture_id,
+                             const std::vector<StreamCursor>& cursors) {
   for (const StreamCursor& cursor : cursors) {
-    TakeStored(queue_.Find(capture_id, cursor.stream), cursor.next_sequence);
+    HandleStored(queue_.Find(capture_id, cursor.stream), cursor.next_sequence);
   }
 }
 
 void Uploader::ForgetCapture(const CaptureId& capture_id) {
   for (const StreamNumber stream : queue_.StreamsIn(capture_id)) {
     window_.Remove(stream);
-    going_back_.erase(stream);
+    rewinding_.erase(stream);
     queue_.Drop(stream, "the capture has ended at the aggregator");
   }
   queue_.ForgetCapture(capture_id);
@@ -111,7 +112,7 @@ void Uploader::Connect() {
   // way.
   call_begun_ns_ = clock_.MonotonicNs();
   writing_ = false;
-  going_back_.clear();
+  rewinding_.clear();
   window_.RewindAll();
   stream_ = connector_(*this);
   WatchForSilence(counters_.answers);
@@ -170,7 +171,7 @@ void Uploader::Pump() {
 void Uploader::Send(StreamNumber stream, DeliveryQueue::Entry& entry) {
   assert(stream_ != nullptr && !writing_ && entry.envelope != nullptr);
   if (entry.sent_ns < call_begun_ns_) entry.sent_ns = clock_.MonotonicNs();
-  window_.NoteBytes(stream, entry.envelope_bytes);
+  window_.RecordBytes(stream, entry.envelope_bytes);
   writing_ = true;
   ++counters_.chunks_sent;
   counters_.bytes_sent += entry.envelope_bytes;
@@ -192,38 +193,38 @@ void Uploader::OnAck(const v1::UploadAck& ack) {
   ++counters_.answers;
   // Every answer names where the stream continues, also a refusal, so what is stored is settled
   // first.
-  TakeStored(stream, ack.next_sequence());
+  HandleStored(stream, ack.next_sequence());
   if (ack.refusal() == v1::REFUSAL_CODE_NONE) {
     backoff_.Reset();
   } else if (queue_.ready(stream) > 0) {
-    TakeRefusal(stream, ack);
+    HandleRefusal(stream, ack);
   }
   Pump();
 }
 
-void Uploader::TakeStored(StreamNumber stream, uint64_t next_sequence) {
+void Uploader::HandleStored(StreamNumber stream, uint64_t next_sequence) {
   while (queue_.ready(stream) > 0 && queue_.at(stream, 0).sequence < next_sequence) {
-    const auto going_back = going_back_.find(stream);
-    if (going_back != going_back_.end() && going_back->second.asked_for < next_sequence) {
-      going_back_.erase(going_back);
+    const auto is_rewinding = rewinding_.find(stream);
+    if (is_rewinding != rewinding_.end() && is_rewinding->second.asked_for < next_sequence) {
+      rewinding_.erase(is_rewinding);
     }
-    NoteAckTime(queue_.at(stream, 0));
+    RecordAckTime(queue_.at(stream, 0));
     // A receipt may submit the next chunk: the window has to be right before it is given.
     window_.PopFront(stream);
     if (!queue_.PopStored(stream)) {
       window_.Remove(stream);
-      going_back_.erase(stream);
+      rewinding_.erase(stream);
     }
   }
 }
 
 // Chunks that a welcome reports as stored were sent in an earlier call, or by an earlier agent.
-void Uploader::NoteAckTime(const DeliveryQueue::Entry& entry) {
+void Uploader::RecordAckTime(const DeliveryQueue::Entry& entry) {
   if (stream_ == nullptr || entry.sent_ns == 0 || entry.sent_ns < call_begun_ns_) return;
-  ack_times_.Note(clock_.MonotonicNs() - entry.sent_ns);
+  ack_times_.Record(clock_.MonotonicNs() - entry.sent_ns);
 }
 
-void Uploader::TakeRefusal(StreamNumber stream, const v1::UploadAck& ack) {
+void Uploader::HandleRefusal(StreamNumber stream, const v1::UploadAck& ack) {
   switch (ack.refusal()) {
     case v1::REFUSAL_CODE_UNKNOWN_CAPTURE:
       ++counters_.chunks_refused;
@@ -231,14 +232,14 @@ void Uploader::TakeRefusal(StreamNumber stream, const v1::UploadAck& ack) {
       return;
     case v1::REFUSAL_CODE_GAP:
       ++counters_.gaps;
-      TakeGap(stream, ack);
+      HandleGap(stream, ack);
       return;
     case v1::REFUSAL_CODE_BUSY:
       ++counters_.busy;
       // An aggregator that could not check names an earlier chunk than any here, so all of them go
       // again.
       GoBack(stream, ack.next_sequence());
-      going_back_.erase(stream);
+      rewinding_.erase(stream);
       PauseFor(stream, ack.retry_delay_ms());
       return;
     default:  // MALFORMED, LIMIT, and whatever a later version refuses for
@@ -260,7 +261,7 @@ void Uploader::Replace(StreamNumber stream, const v1::UploadAck& ack) {
   const auto header = ParseEnvelopeHeader(*entry.envelope);
   // What was under way twice is refused twice. Only repeated refusals show that the replacement
   // itself is refused.
-  if (entry.replaced && ++entry.refusals < kStandInRefusedMax) {
+  if (entry.replaced && ++entry.refusals < kReplacementsRefusedMax) {
     return GoBack(stream, ack.refused_sequence());
   }
   if (entry.replaced || !header.ok()) {
@@ -276,13 +277,13 @@ void Uploader::Replace(StreamNumber stream, const v1::UploadAck& ack) {
   GoBack(stream, ack.refused_sequence());
 }
 
-void Uploader::TakeGap(StreamNumber stream, const v1::UploadAck& ack) {
+void Uploader::HandleGap(StreamNumber stream, const v1::UploadAck& ack) {
   assert(queue_.ready(stream) > 0);
   // The aggregator answers every chunk behind a gap with the same request, so only the first
   // counts.
-  const auto known = going_back_.find(stream);
+  const auto known = rewinding_.find(stream);
   DeliveryQueue::Entry& first = queue_.at(stream, 0);
-  if (known != going_back_.end() && known->second.asked_for == ack.next_sequence()) {
+  if (known != rewinding_.end() && known->second.asked_for == ack.next_sequence()) {
     // The refusal of a chunk that was still under way. The first chunk, which reports the gap, is
     // sent again a few times.
     if (!first.gone || ack.refused_sequence() != first.sequence) return;
@@ -304,7 +305,7 @@ void Uploader::TakeGap(StreamNumber stream, const v1::UploadAck& ack) {
 }
 
 void Uploader::GoBack(StreamNumber stream, uint64_t sequence) {
-  going_back_[stream] = {.asked_for = sequence};
+  rewinding_[stream] = {.asked_for = sequence};
   window_.Rewind(stream, queue_.IndexOf(stream, sequence));
 }
 
@@ -325,7 +326,7 @@ void Uploader::Abandon(StreamNumber stream, const std::string& reason) {
   spdlog::warn("upload: a stream is abandoned: {}", reason);
   ++counters_.streams_abandoned;
   window_.Remove(stream);
-  going_back_.erase(stream);
+  rewinding_.erase(stream);
   queue_.Drop(stream, reason);
 }
 

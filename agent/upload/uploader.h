@@ -53,7 +53,7 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
 
   // Takes the cursors of a welcome: chunks before them are stored and need not be sent. Called
   // before SetEnabled(true), so that nothing is sent that the aggregator already has.
-  void TakeCursors(const CaptureId& capture_id, const std::vector<StreamCursor>& cursors);
+  void HandleCursors(const CaptureId& capture_id, const std::vector<StreamCursor>& cursors);
   // The capture is over at the aggregator: what is left of it is given up.
   void ForgetCapture(const CaptureId& capture_id);
   // ForgetAllBut: the aggregator has listed all captures that it knows, and others have ended.
@@ -96,15 +96,15 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   void Pump();
   // Writes one chunk, with the gap before it if there is one.
   void Send(StreamNumber stream, DeliveryQueue::Entry& entry);
-  void NoteAckTime(const DeliveryQueue::Entry& entry);
+  void RecordAckTime(const DeliveryQueue::Entry& entry);
   // Settles the chunks before `next_sequence`, which the aggregator has stored.
-  void TakeStored(StreamNumber stream, uint64_t next_sequence);
+  void HandleStored(StreamNumber stream, uint64_t next_sequence);
   // Handles a refusal by its code; what a code means is in proto/neurontrace/v1.
-  void TakeRefusal(StreamNumber stream, const v1::UploadAck& ack);
+  void HandleRefusal(StreamNumber stream, const v1::UploadAck& ack);
   // Replaces a chunk that is refused permanently by one that reports the loss.
   void Replace(StreamNumber stream, const v1::UploadAck& ack);
   // The aggregator lacks earlier chunks of the stream.
-  void TakeGap(StreamNumber stream, const v1::UploadAck& ack);
+  void HandleGap(StreamNumber stream, const v1::UploadAck& ack);
   // Sends the stream again from `sequence` on.
   void GoBack(StreamNumber stream, uint64_t sequence);
   // Sends nothing of the stream for about this long.
@@ -128,7 +128,7 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   uint64_t call_begun_ns_ = 0;
   uint64_t call_number_ = 0;  // tells a timer of an earlier call from one of this
   std::unique_ptr<UploadStream> stream_;
-  std::map<StreamNumber, GoingBack> going_back_;
+  std::map<StreamNumber, GoingBack> rewinding_;
   Counters counters_;
   AckTimes ack_times_;
   WeakTasks weak_tasks_;

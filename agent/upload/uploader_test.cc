@@ -267,7 +267,7 @@ TEST_F(UploaderTest, WaitsWhenTheAggregatorIsBusyAndOtherStreamsContinue) {
   EXPECT_EQ(uploader_.counters().busy, 1u);
 }
 
-TEST_F(UploaderTest, BusyAggregatorThatForgotWhereTheStreamStandsCostsNothing) {
+TEST_F(UploaderTest, BusyAggregatorWithoutCursorLosesNothing) {
   Submit("a", 0);
   Start();
   aggregator_.answers_at_once = false;
@@ -284,7 +284,7 @@ TEST_F(UploaderTest, BusyAggregatorThatForgotWhereTheStreamStandsCostsNothing) {
   EXPECT_EQ(uploader_.counters().streams_abandoned, 0u);
 }
 
-TEST_F(UploaderTest, ChunkRefusedForGoodIsReplacedByItsLossAndTheStreamGoesOn) {
+TEST_F(UploaderTest, ReplacesPermanentlyRefusedChunkByLossAndContinues) {
   aggregator_.malformed.insert("a 1");
   for (uint64_t i = 0; i < 4; ++i) Submit("a", i, i == 3);
   Start();
@@ -369,7 +369,7 @@ TEST_F(UploaderTest, ForgottenCaptureIsGivenUp) {
   EXPECT_EQ(receipts_.size(), 2u);
 }
 
-TEST_F(UploaderTest, QueueTellsSourcesToWaitAndBeyondTwiceItsBudgetKeepsOnlyTheLoss) {
+TEST_F(UploaderTest, BlocksSourcesAndKeepsOnlyLossBeyondTwiceBudget) {
   uint64_t sequence = 0;
   while (queue_.HasRoom()) Submit("a", sequence++);
   EXPECT_GE(queue_.bytes(), 10'000u);

@@ -109,7 +109,7 @@ std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> AccessControl::MakeInt
 
 // The gauge exists only if there is a file.
 void AccessControl::ReloadChangedFiles(bool force) {
-  policy_->Look(force);
+  policy_->Poll(force);
   if (policy_->has_file()) policy_file_good_.Set(policy_->is_good());
   if (force) audit_->Reopen();
 }

@@ -30,7 +30,7 @@ void AccessPolicyStore::Publish() {
 }
 
 // Poll returns false while neither the contents nor the problem change.
-void AccessPolicyStore::Look(bool anyway) {
+void AccessPolicyStore::Poll(bool anyway) {
   if (!has_file() || !file_.Poll(anyway)) return;
   const size_t before = rules()->size();
   if (is_good()) {

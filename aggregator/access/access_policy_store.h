@@ -27,7 +27,7 @@ class AccessPolicyStore {
   absl::Status Load();
   // Reads the file again if it has changed, or in any case with `anyway`. Logs every change, and
   // every new problem once. Does not fail: the previous rules stay in force.
-  void Look(bool anyway);
+  void Poll(bool anyway);
 
   // Returns the rules in force; they stay valid for the caller when they are replaced.
   std::shared_ptr<const AccessRules> rules() const;

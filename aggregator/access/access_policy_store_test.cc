@@ -29,7 +29,7 @@ class AccessPolicyStoreTest : public ::testing::Test {
   SystemClock clock_;
 };
 
-TEST_F(AccessPolicyStoreTest, ABadFileAtTheStartIsAnError) {
+TEST_F(AccessPolicyStoreTest, InvalidFileAtStartIsError) {
   AccessPolicyStore book(path_, clock_);
   EXPECT_TRUE(absl::IsNotFound(book.Load()));
   Write("nothing");
@@ -37,36 +37,36 @@ TEST_F(AccessPolicyStoreTest, ABadFileAtTheStartIsAnError) {
               HasSubstr("access:3:1: [a]: role = \"nothing\": role must be one of"));
 }
 
-TEST_F(AccessPolicyStoreTest, ANewVersionIsTakenAndABadOneNot) {
+TEST_F(AccessPolicyStoreTest, ReloadsValidFileOnly) {
   Write("viewer");
   AccessPolicyStore book(path_, clock_);
   ASSERT_TRUE(book.Load().ok());
   EXPECT_EQ(Who(book)->role, Role::kViewer);
   Write("operator");
-  book.Look(false);
+  book.Poll(false);
   EXPECT_EQ(Who(book)->role, Role::kOperator);
   EXPECT_TRUE(book.is_good());
   Write("nothing");
-  book.Look(false);
+  book.Poll(false);
   EXPECT_EQ(Who(book)->role, Role::kOperator);
   EXPECT_FALSE(book.is_good());
   std::filesystem::remove(path_);
-  book.Look(true);
+  book.Poll(true);
   EXPECT_EQ(Who(book)->role, Role::kOperator);
   Write("admin");
-  book.Look(false);
+  book.Poll(false);
   EXPECT_EQ(Who(book)->role, Role::kAdmin);
   EXPECT_TRUE(book.is_good());
 }
 
 // As an editor leaves it for a moment, or a full disk for good.
-TEST_F(AccessPolicyStoreTest, AFileWithoutARuleLocksNobodyOut) {
+TEST_F(AccessPolicyStoreTest, FileWithoutRulesAllowsEveryone) {
   Write("viewer");
   AccessPolicyStore book(path_, clock_);
   ASSERT_TRUE(book.Load().ok());
   for (const char* const text : {"", "\n\n", "# no rule\n"}) {
     std::ofstream(path_, std::ios::trunc) << text;
-    book.Look(true);
+    book.Poll(true);
     EXPECT_EQ(Who(book)->role, Role::kViewer) << text;
     EXPECT_FALSE(book.is_good());
     AccessPolicyStore at_start(path_, clock_);
@@ -74,10 +74,10 @@ TEST_F(AccessPolicyStoreTest, AFileWithoutARuleLocksNobodyOut) {
   }
 }
 
-TEST_F(AccessPolicyStoreTest, WithoutAFileThereIsNothingToLookAt) {
+TEST_F(AccessPolicyStoreTest, WithoutFileNothingIsReloaded) {
   AccessPolicyStore book("", clock_);
   ASSERT_TRUE(book.Load().ok());
-  book.Look(true);
+  book.Poll(true);
   EXPECT_EQ(book.rules()->ByCertificate({"uri:neurontrace:agent"})->role, Role::kAgent);
 }
 

@@ -42,7 +42,7 @@ std::optional<Caller> CallerInCertificate(const std::vector<std::string>& identi
       caller->name = CleanText(identity.substr(kind.size()), limits::kAccessNameBytesMax);
     }
   }
-  if (caller->name.empty()) caller->name = WordOf(caller->role);
+  if (caller->name.empty()) caller->name = ToString(caller->role);
   return caller;
 }
 
@@ -142,11 +142,11 @@ std::string CheckRule(const AccessRule& rule, bool has_role) {
   if (!rule.caller.is_limited() || (role != Role::kAgent && role != Role::kAdmin)) return "";
   return fmt::format(
       "jobs applies only to viewers and operators; the rights of an {} are not per job",
-      WordOf(role));
+      ToString(role));
 }
 
 // Reads one rule and adds all of its problems. The result is only used if there are none.
-AccessRule TakeRule(const TomlNode& section, TomlProblems& problems) {
+AccessRule ParseRule(const TomlNode& section, TomlProblems& problems) {
   AccessRule rule;
   bool has_role = false;
   const auto take_role = [&](const TomlNode& value) -> std::string {
@@ -160,15 +160,15 @@ AccessRule TakeRule(const TomlNode& section, TomlProblems& problems) {
   // Checks continue after a bad name, so that one run of the program reports every problem.
   if (std::string words = CheckName(section.key); !words.empty()) problems.Add(section, "", words);
   const bool is_good =
-      TakeTomlSection(section,
-                      {ListKey("certificate", rule.certificates, CheckCertificatePattern),
-                       ListKey("token-sha256", rule.token_hashes, CheckHash),
-                       ListKey("service-account", rule.service_accounts, CheckServiceAccount),
-                       {.name = "role", .take = take_role},
-                       ListKey("jobs", rule.caller.jobs, CheckJobPattern),
-                       ListKey("job-namespaces", rule.caller.namespaces, CheckNamespacePattern),
-                       ListKey("job-uids", rule.caller.uids, CheckUid)},
-                      problems);
+      ParseTomlSection(section,
+                       {ListKey("certificate", rule.certificates, CheckCertificatePattern),
+                        ListKey("token-sha256", rule.token_hashes, CheckHash),
+                        ListKey("service-account", rule.service_accounts, CheckServiceAccount),
+                        {.name = "role", .take = take_role},
+                        ListKey("jobs", rule.caller.jobs, CheckJobPattern),
+                        ListKey("job-namespaces", rule.caller.namespaces, CheckNamespacePattern),
+                        ListKey("job-uids", rule.caller.uids, CheckUid)},
+                       problems);
   if (!is_good) return rule;  // what the rule lacks may follow from that
   if (std::string words = CheckRule(rule, has_role); !words.empty()) {
     problems.Add(section, section.key, words);
@@ -234,7 +234,7 @@ absl::StatusOr<AccessRules> ParseAccessFile(std::string_view text, const std::st
       problems.Add(section, "", fmt::format("more than {} rules", limits::kAccessRulesMax));
       break;
     } else {
-      rules.push_back(TakeRule(section, problems));
+      rules.push_back(ParseRule(section, problems));
     }
   }
   RETURN_IF_ERROR(problems.status());

@@ -56,7 +56,7 @@ TEST(AccessRulesTest, TokensAreKnownByTheirHashes) {
       << "a hash must not match as a token";
 }
 
-TEST(AccessRulesTest, CapturesMayBeOfNamespacesAndUsersAlone) {
+TEST(AccessRulesTest, RulesCanSelectNamespacesAndUsers) {
   const AccessRules rules = Parsed(R"([bob]
 role = "operator"
 certificate = "cn:bob"
@@ -94,7 +94,7 @@ TEST(AccessRulesTest, ServiceAccountsAreNamedWithTheirNamespace) {
   }
 }
 
-TEST(AccessRulesTest, WithoutAFileTheRoleStandsInTheCertificate) {
+TEST(AccessRulesTest, WithoutFileRoleComesFromCertificate) {
   const AccessRules none;
   EXPECT_EQ(none.ByCertificate({"uri:neurontrace:operator", "dns:d", "cn:bob"}),
             (Caller{"bob", Role::kOperator, {}, {}, {}}));
@@ -111,7 +111,7 @@ TEST(AccessRulesTest, WithAFileARoleInACertificateIsNothing) {
   EXPECT_EQ(Parsed("").ByCertificate({"uri:neurontrace:admin"}), std::nullopt);
 }
 
-TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
+TEST(AccessRulesTest, ProblemsNameLineAndRemedy) {
   const auto problem_of = [](const std::string& more) {
     return ProblemOf("[a]\nrole = \"viewer\"\n" + more + "\n");
   };

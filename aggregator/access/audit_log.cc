@@ -80,13 +80,13 @@ absl::Status AuditLog::OpenFile() {
   }
   file_ = std::move(file);
   // Applies also to a file that existed before, with any mode.
-  CloseToOthers(about.st_mode);
+  RestrictToOwner(about.st_mode);
   bytes_ = static_cast<uint64_t>(about.st_size);
   return absl::OkStatus();
 }
 
 // Keeps the permissions of the group, which an administrator may have given to a log collector.
-void AuditLog::CloseToOthers(unsigned mode) {
+void AuditLog::RestrictToOwner(unsigned mode) {
   const bool is_closed =
       (mode & S_IRWXO) == 0 || fchmod(file_.get(), static_cast<mode_t>(mode & 0770)) == 0;
   if (!is_closed && !std::exchange(is_open_to_others_, true)) {
@@ -105,7 +105,7 @@ absl::Status AuditLog::FollowRotation() {
                        lstat(path_.c_str(), &about) == 0 && about.st_dev == here.st_dev &&
                        about.st_ino == here.st_ino;
   if (!is_same) return OpenFile();
-  CloseToOthers(here.st_mode);                    // somebody may have opened it meanwhile
+  RestrictToOwner(here.st_mode);                  // somebody may have opened it meanwhile
   bytes_ = static_cast<uint64_t>(about.st_size);  // truncated, with logrotate's copytruncate
   return absl::OkStatus();
 }

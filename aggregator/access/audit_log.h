@@ -63,7 +63,7 @@ class AuditLog {
   // Opens the file, or creates it; sets bytes_ to its size.
   absl::Status OpenFile() NT_REQUIRES(mutex_);
   // Removes the permissions of others from the open file; logs once if that is impossible.
-  void CloseToOthers(unsigned mode) NT_REQUIRES(mutex_);
+  void RestrictToOwner(unsigned mode) NT_REQUIRES(mutex_);
   // Opens the path again if another program has renamed, removed or replaced the file.
   absl::Status FollowRotation() NT_REQUIRES(mutex_);
   // Appends a line, after following a rotation and renaming a full file.

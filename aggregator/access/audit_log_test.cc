@@ -63,7 +63,7 @@ TEST_F(AuditLogTest, WritesAnObjectALine) {
   EXPECT_EQ(Mode(path_), 0600u);
 }
 
-TEST_F(AuditLogTest, GoesOnWhereTheOneBeforeEnded) {
+TEST_F(AuditLogTest, AppendsToExistingLog) {
   (*AuditLog::Open(path_, clock_))->Write({.action = "first"});
   (*AuditLog::Open(path_, clock_))->Write({.action = "second"});
   EXPECT_THAT(Read(path_), AllOf(HasSubstr("first"), HasSubstr("second")));
@@ -126,7 +126,7 @@ TEST_F(AuditLogTest, TextsFromOutsideAreCut) {
   EXPECT_LT(Read(path_).size(), 2 * limits::kAuditTextBytesMax);
 }
 
-TEST_F(AuditLogTest, IsNotWrittenThroughALinkNorIntoWhatIsNoFile) {
+TEST_F(AuditLogTest, RefusesLinksAndNonFiles) {
   std::filesystem::create_symlink(directory_ / "elsewhere", path_);
   EXPECT_FALSE(AuditLog::Open(path_, clock_).ok());
   EXPECT_FALSE(std::filesystem::exists(directory_ / "elsewhere"));
@@ -137,7 +137,7 @@ TEST_F(AuditLogTest, IsNotWrittenThroughALinkNorIntoWhatIsNoFile) {
   EXPECT_FALSE(AuditLog::Open(fifo, clock_).ok());
 }
 
-TEST_F(AuditLogTest, WhatCannotBeWrittenIsCountedAndTheNextIsTried) {
+TEST_F(AuditLogTest, CountsFailedWriteAndRetriesNext) {
   const auto log = AuditLog::Open(path_, clock_, 10);
   (*log)->Write({.action = "first"});
   std::filesystem::create_directory(path_ + ".1");

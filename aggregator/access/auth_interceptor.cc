@@ -24,7 +24,7 @@ grpc::Status AuthInterceptor::Process(const Metadata& metadata, const grpc::Auth
   entry.outcome = Judge(metadata, context, entry);
   if (entry.outcome.ok()) return grpc::Status::OK;
   CounterOf(entry.outcome).Increment();
-  if (MayWrite()) {
+  if (CanWrite()) {
     entry.from = from();
     deps_.audit.Write(entry);
   }
@@ -49,7 +49,7 @@ absl::Status AuthInterceptor::Judge(const Metadata& metadata, const grpc::AuthCo
   entry.detail = call;
   ASSIGN_OR_RETURN(const Caller caller, deps_.callers.Find(context, metadata));
   entry.caller = caller.name;
-  entry.role = WordOf(caller.role);
+  entry.role = ToString(caller.role);
   const absl::Status may = CheckCall(caller, call);
   // Agents may share one name and are limited by address in their own services. Calls that are not
   // an agent's count for everybody.
@@ -61,7 +61,7 @@ absl::Status AuthInterceptor::Judge(const Metadata& metadata, const grpc::AuthCo
 }
 
 // Counts by whole seconds of the monotonic clock.
-bool AuthInterceptor::MayWrite() {
+bool AuthInterceptor::CanWrite() {
   const uint64_t second = deps_.clock.MonotonicNs() / 1'000'000'000;
   const MutexLock lock(mutex_);
   if (second != second_) {

@@ -38,7 +38,7 @@ class AuthInterceptor final {
 
   using Metadata = grpc::AuthMetadataProcessor::InputMetadata;
   // Returns whether Process can wait for the API server.
-  bool may_wait() const { return deps_.callers.may_wait(); }
+  bool can_wait() const { return deps_.callers.can_wait(); }
   // Judges one call. Returns OK for a call that may continue, or the refusal, whose message says
   // what to do. A refusal is counted and, up to a limit, written to the audit log. `from` returns
   // the peer's address for that log and is only called for a refusal. gRPC shares `context` among
@@ -54,7 +54,7 @@ class AuthInterceptor final {
   // Returns the counter for the reason of a refusal.
   prometheus::Counter& CounterOf(const absl::Status& refusal);
   // Limits how many refusals per second are written: they must not displace what was done.
-  bool MayWrite();
+  bool CanWrite();
 
   const Deps deps_;
   // One for each label `reason` of neurontrace_aggregator_calls_refused_total.

@@ -93,7 +93,7 @@ class AuthInterceptorTest : public ::testing::Test {
   FakeAuthContext mallory_{"x", "mallory", pem_};
 };
 
-TEST_F(AuthInterceptorTest, WhoIsNobodyOrMayNotIsRefused) {
+TEST_F(AuthInterceptorTest, RefusesUnauthenticatedAndUnauthorizedCallers) {
   EXPECT_TRUE(Call(alice_, kStatusCall).ok());
   EXPECT_EQ(Call(mallory_, kStatusCall).error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(Call(bob_, "/neurontrace.v1.OperatorService/PurgeEverything").error_code(),
@@ -116,7 +116,7 @@ TEST_F(AuthInterceptorTest, CallsThatTheirHandlersCheckPassForPeopleAndNotForAge
   EXPECT_FALSE(IsCheckedByItsHandler("/neurontrace.v1.AgentGateway/StopCapture"));
 }
 
-TEST_F(AuthInterceptorTest, WhoseCertificateHasEndedMeanwhileIsRefused) {
+TEST_F(AuthInterceptorTest, RefusesExpiredCertificate) {
   const uint64_t end_ns = static_cast<uint64_t>(*end_) * kGuardSecondNs;
   clock_.AdvanceNs(end_ns - clock_.RealtimeNs());
   EXPECT_TRUE(Call(alice_, kStatusCall).ok());
@@ -131,7 +131,7 @@ TEST_F(AuthInterceptorTest, WhoseCertificateHasEndedMeanwhileIsRefused) {
   EXPECT_EQ(Refused("unauthenticated"), 3.0);
 }
 
-TEST_F(AuthInterceptorTest, WhoCallsTooOftenIsRefusedForAWhile) {
+TEST_F(AuthInterceptorTest, RateLimitsCallers) {
   EXPECT_EQ(CallsUntilRefused(alice_, kStatusCall), 20);
   const grpc::Status refused = Call(alice_, kStatusCall);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
@@ -144,7 +144,7 @@ TEST_F(AuthInterceptorTest, WhoCallsTooOftenIsRefusedForAWhile) {
   EXPECT_EQ(CallsUntilRefused(alice_, kStatusCall), 10);
 }
 
-TEST_F(AuthInterceptorTest, AgentsAreNotCountedByTheirCommonNameButWhatTheyMayNotDoIs) {
+TEST_F(AuthInterceptorTest, CountsAgentsOnlyForForbiddenCalls) {
   EXPECT_EQ(CallsUntilRefused(agent_, kControlCall), 1'000);
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(Call(agent_, kStatusCall).error_code(), grpc::StatusCode::PERMISSION_DENIED);
@@ -153,7 +153,7 @@ TEST_F(AuthInterceptorTest, AgentsAreNotCountedByTheirCommonNameButWhatTheyMayNo
   EXPECT_TRUE(Call(agent_, kControlCall).ok());
 }
 
-TEST_F(AuthInterceptorTest, OfRefusalsOnlySoManyASecondAreWrittenDown) {
+TEST_F(AuthInterceptorTest, LimitsLoggedRefusalsPerSecond) {
   for (int i = 0; i < 100; ++i) Call(mallory_, kStatusCall);
   const std::string text = Audited();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), limits::kRefusalsWrittenPerSecond);

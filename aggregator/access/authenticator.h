@@ -30,7 +30,7 @@ class Authenticator {
       : book_(book), ends_(clock), tokens_(tokens) {}
 
   // Returns whether Find can wait, for some seconds, for the API server.
-  bool may_wait() const { return tokens_ != nullptr; }
+  bool can_wait() const { return tokens_ != nullptr; }
 
   // Returns the owner of the token or of the certificate. If a call presents both, returns a caller
   // that may do only what both may (see Intersect). Fails with UNAUTHENTICATED for invalid

@@ -15,7 +15,7 @@ CallRates::CallRates(const Clock& clock, Rate rate, std::string whose,
                      prometheus::Counter& forgotten, size_t callers_max)
     : clock_(clock),
       rate_(rate),
-      whose_(std::move(whose)),
+      caller_of_(std::move(whose)),
       callers_max_(callers_max),
       call_ns_(kNsPerSecond / std::max<uint32_t>(rate.per_second, 1)),
       burst_ns_(call_ns_ * std::max<uint32_t>(rate.burst, 1)),
@@ -54,7 +54,7 @@ absl::Status CallRates::Take(const std::string& caller) {
   }
   const uint64_t wait_ns = due_ns - now_ns - burst_ns_;
   return ResourceExhausted("{} exceeds {} calls per second ({}); try again in {:.2f} s", caller,
-                           rate_.per_second, whose_,
+                           rate_.per_second, caller_of_,
                            std::max(0.01, static_cast<double>(wait_ns) / kNsPerSecond));
 }
 

@@ -52,7 +52,7 @@ class CallRates {
 
   const Clock& clock_;
   const Rate rate_;
-  const std::string whose_;
+  const std::string caller_of_;
   const size_t callers_max_;
   const uint64_t call_ns_;   // time that one call costs
   const uint64_t burst_ns_;  // time that a whole burst costs

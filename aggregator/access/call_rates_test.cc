@@ -43,7 +43,7 @@ TEST_F(CallRatesTest, OthersHaveTheirOwn) {
   EXPECT_EQ(TakeAll(rates_, "bob"), 20);
 }
 
-TEST_F(CallRatesTest, ARefusalSaysWhenToTryAgain) {
+TEST_F(CallRatesTest, RefusalNamesRetryDelay) {
   TakeAll(rates_, "alice");
   const absl::Status refused = rates_.Take("alice");
   EXPECT_TRUE(absl::IsResourceExhausted(refused));
@@ -55,7 +55,7 @@ TEST_F(CallRatesTest, ARefusalSaysWhenToTryAgain) {
   EXPECT_TRUE(rates_.Take("alice").ok());
 }
 
-TEST_F(CallRatesTest, WhoWasAwayForTheLongestIsForgottenFirst) {
+TEST_F(CallRatesTest, ForgetsLeastRecentCaller) {
   TakeAll(rates_, "alice");
   TakeAll(rates_, "bob");
   EXPECT_FALSE(rates_.Take("alice").ok()) << "her refused call is newer than bob's";

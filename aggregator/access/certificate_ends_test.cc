@@ -43,7 +43,7 @@ TEST_F(CertificateEndsTest, ACertificateIsGoodUntilItsEndAndNoLonger) {
   EXPECT_EQ(ends.known(), 1u);
 }
 
-TEST_F(CertificateEndsTest, OneThatCannotBeReadIsRefusedAndNotRemembered) {
+TEST_F(CertificateEndsTest, RefusesUnreadableCertificateWithoutCachingIt) {
   CertificateEnds ends(clock_);
   EXPECT_TRUE(absl::IsUnauthenticated(ends.Check("")));
   EXPECT_TRUE(absl::IsUnauthenticated(ends.Check("no certificate")));

@@ -17,7 +17,7 @@ constexpr char kMountedCredentials[] = "/var/run/secrets/kubernetes.io/serviceac
 constexpr char kReviewPath[] = "/apis/authentication.k8s.io/v1/tokenreviews";
 
 // Returns what an administrator has to do after an HTTP status, to be appended to a message.
-std::string WhatToDo(int status) {
+std::string DescribeRemedy(int status) {
   switch (status) {
     case 401:
       return "; it does not accept the aggregator's own token";
@@ -87,7 +87,7 @@ absl::StatusOr<std::optional<std::string>> KubernetesApi::Review(const std::stri
   // Anything else is no judgement of the token.
   if (reply->status != 200 && reply->status != 201) {
     return Unavailable("cannot verify the token: the API server {} answers HTTP {}{}", pod_.url,
-                       reply->status, WhatToDo(reply->status));
+                       reply->status, DescribeRemedy(reply->status));
   }
   // Fails for a body that is no TokenReview.
   return ReadTokenReview(reply->body, audience_);

@@ -35,14 +35,14 @@ class KubernetesApiTest : public ::testing::Test {
   std::map<std::string, std::string> variables_;
 };
 
-TEST_F(KubernetesApiTest, ThePodSaysWhereTheServerIs) {
+TEST_F(KubernetesApiTest, ReadsServerAddressFromPod) {
   EXPECT_EQ(Find()->url, "https://10.96.0.1:443");
   EXPECT_EQ(Find()->credentials, directory_.path());
   variables_["KUBERNETES_SERVICE_HOST"] = "fd00::1";
   EXPECT_EQ(Find()->url, "https://[fd00::1]:443");
 }
 
-TEST_F(KubernetesApiTest, WhatIsMissingIsSaid) {
+TEST_F(KubernetesApiTest, ReportsMissingSettings) {
   std::filesystem::remove(directory_ / "ca.crt");
   EXPECT_THAT(std::string(Find().status().message()), HasSubstr("automountServiceAccountToken"));
   std::ofstream(directory_ / "ca.crt") << "-";
@@ -53,7 +53,7 @@ TEST_F(KubernetesApiTest, WhatIsMissingIsSaid) {
               HasSubstr("the aggregator must run in a pod"));
 }
 
-TEST_F(KubernetesApiTest, WithoutAnAnswerNobodyIsSomebodyAndNoTokenIsNamed) {
+TEST_F(KubernetesApiTest, FailsWithoutReplyAndNamesNoToken) {
   variables_["KUBERNETES_SERVICE_HOST"] = "127.0.0.1";
   variables_["KUBERNETES_SERVICE_PORT"] = "1";  // nobody listens there
   const KubernetesApi api(*Find(), "neurontrace");

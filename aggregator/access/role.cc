@@ -15,7 +15,7 @@
 namespace neurontrace {
 namespace {
 
-// In the order of the enumeration: WordOf uses the role as an index.
+// In the order of the enumeration: ToString uses the role as an index.
 constexpr std::pair<Role, std::string_view> kRoles[] = {{Role::kAgent, "agent"},
                                                         {Role::kViewer, "viewer"},
                                                         {Role::kOperator, "operator"},
@@ -85,7 +85,7 @@ const KeyValue* FindFact(const CaptureSpec& spec, std::string_view key) {
 
 }  // namespace
 
-std::string_view WordOf(Role role) { return kRoles[static_cast<size_t>(role)].second; }
+std::string_view ToString(Role role) { return kRoles[static_cast<size_t>(role)].second; }
 
 std::optional<Role> RoleOf(std::string_view word) {
   const auto found = std::find_if(std::begin(kRoles), std::end(kRoles),
@@ -148,8 +148,8 @@ absl::Status CheckCall(const Caller& caller, std::string_view path) {
   // The message names the method without its service.
   const size_t slash = path.rfind('/');
   return absl::PermissionDeniedError(fmt::format(
-      "'{}' has the role {}; {} needs {}{}", caller.name, WordOf(caller.role),
-      CleanText(path.substr(slash == std::string_view::npos ? 0 : slash + 1), 64), WordOf(needed),
+      "'{}' has the role {}; {} needs {}{}", caller.name, ToString(caller.role),
+      CleanText(path.substr(slash == std::string_view::npos ? 0 : slash + 1), 64), ToString(needed),
       needed == Role::kAgent || needed == Role::kAdmin ? "" : " or higher"));
 }
 

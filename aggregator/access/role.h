@@ -20,7 +20,7 @@ enum class Role : uint8_t { kAgent, kViewer, kOperator, kAdmin };
 
 // Convert between a role and its name in access files; nullopt for any other text. The names are
 // those of the access file and of the audit log.
-std::string_view WordOf(Role role);
+std::string_view ToString(Role role);
 std::optional<Role> RoleOf(std::string_view word);
 
 // A caller with its role and limits. A plain value. The three lists limit what it may see; a worker

@@ -19,15 +19,15 @@ std::string Refusal(Role role, std::string_view path) {
   return std::string(CheckCall({.name = "x", .role = role}, path).message());
 }
 
-TEST(RoleTest, WordsAndRolesAreTheSame) {
+TEST(RoleTest, RoleNamesRoundTrip) {
   for (const Role role : {Role::kAgent, Role::kViewer, Role::kOperator, Role::kAdmin}) {
-    EXPECT_EQ(RoleOf(WordOf(role)), role);
+    EXPECT_EQ(RoleOf(ToString(role)), role);
   }
   EXPECT_EQ(RoleOf("root"), std::nullopt);
   EXPECT_EQ(RoleOf(""), std::nullopt);
 }
 
-TEST(RoleTest, EachMayDoWhatTheOneBeforeMay) {
+TEST(RoleTest, RolesIncludeLowerRoles) {
   EXPECT_EQ(Refusal(Role::kViewer, kList), "");
   EXPECT_EQ(Refusal(Role::kViewer, kStart),
             "'x' has the role viewer; StartCapture needs operator or higher");
@@ -37,14 +37,14 @@ TEST(RoleTest, EachMayDoWhatTheOneBeforeMay) {
   EXPECT_EQ(Refusal(Role::kAdmin, kDelete), "");
 }
 
-TEST(RoleTest, AgentsAreApart) {
+TEST(RoleTest, AgentRoleIsSeparate) {
   EXPECT_EQ(Refusal(Role::kAgent, kUpload), "");
   EXPECT_EQ(Refusal(Role::kAdmin, kUpload), "'x' has the role admin; Upload needs agent");
   EXPECT_NE(Refusal(Role::kAgent, kList), "");
   EXPECT_NE(Refusal(Role::kAgent, kDelete), "");
 }
 
-TEST(RoleTest, WhatNobodyKnowsIsForAdmins) {
+TEST(RoleTest, UnknownCallsRequireAdmin) {
   EXPECT_NE(Refusal(Role::kOperator, "/neurontrace.v1.OperatorService/Destroy"), "");
   EXPECT_NE(Refusal(Role::kOperator, ""), "");
   EXPECT_EQ(Refusal(Role::kAdmin, "/neurontrace.v1.OperatorService/Destroy"), "");
@@ -58,7 +58,7 @@ TEST(RoleTest, PatternsMatchWholeNamesOrBeginnings) {
   EXPECT_FALSE(MatchesPattern("llama*", "lla"));
 }
 
-TEST(RoleTest, WhoHasJobsMayUseNoOthers) {
+TEST(RoleTest, CallerWithJobsCanUseNoOthers) {
   const Caller alice{.name = "alice", .role = Role::kOperator, .jobs = {"a-*", "b"}};
   EXPECT_TRUE(CheckOwner(alice, {.selection = {.job = "a-1"}}).ok());
   EXPECT_TRUE(CheckOwner(alice, {.selection = {.job = "b"}}).ok());
@@ -69,7 +69,7 @@ TEST(RoleTest, WhoHasJobsMayUseNoOthers) {
   EXPECT_TRUE(CheckOwner({.name = "root"}, {}).ok());
 }
 
-TEST(RoleTest, WhoHasNamespacesOrUsersSelectsOneOfThem) {
+TEST(RoleTest, CallerWithNamespacesMustSelectOne) {
   const Caller bob{.name = "bob",
                    .role = Role::kOperator,
                    .namespaces = {"team-b*", "shared"},
@@ -89,7 +89,7 @@ TEST(RoleTest, WhoHasNamespacesOrUsersSelectsOneOfThem) {
   EXPECT_FALSE(CheckOwner(bob, spec).ok()) << "labels are whatever a worker says";
 }
 
-TEST(RoleTest, TheOnlyOneGoesWithoutSaying) {
+TEST(RoleTest, DefaultsToOnlyNamespace) {
   const Caller bob{.name = "bob", .namespaces = {"team-b*"}, .uids = {"1000"}};
   EXPECT_THAT(WithOwner(bob, {}).selection.job_facts, ElementsAre(KeyValue{"uid", "1000"}));
   CaptureSpec named;

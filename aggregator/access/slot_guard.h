@@ -23,7 +23,7 @@ class SlotGuard final : public grpc::AuthMetadataProcessor {
 
   // Returns whether gRPC judges calls on threads of its own that may wait, one call on each.
   // Without Kubernetes tokens a judgement takes microseconds and runs on gRPC's own threads.
-  bool IsBlocking() const override { return guard_->may_wait(); }
+  bool IsBlocking() const override { return guard_->can_wait(); }
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
                        OutputMetadata*) override {
     return guard_->Process(metadata, *context, [this] { return slots_->Describe(slot_); });

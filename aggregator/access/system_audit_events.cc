@@ -10,7 +10,7 @@ namespace neurontrace {
 namespace {
 
 // Returns how a capture ended, as the audit log names it.
-std::string_view WordOfEnd(CaptureState state) {
+std::string_view EndStateName(CaptureState state) {
   if (state == CaptureState::kNotBegun) return "not begun";
   return state == CaptureState::kComplete ? "complete" : "incomplete";
 }
@@ -29,8 +29,8 @@ std::string Plural(size_t count, std::string_view what) {
 }  // namespace
 
 // A start that failed has no capture, but it is recorded with its error.
-AuditEntry BegunByRule(const std::string& rule, const CaptureSpec& spec,
-                       const absl::StatusOr<CaptureRecord>& begun) {
+AuditEntry StartedByRule(const std::string& rule, const CaptureSpec& spec,
+                         const absl::StatusOr<CaptureRecord>& begun) {
   return {.action = "capture.start",
           .caller = "rule " + rule,
           .capture = begun.ok() ? begun->id.ToString() : "",
@@ -55,7 +55,7 @@ AuditEntry EndedCapture(const CaptureRecord& record) {
           .capture = record.id.ToString(),
           .job = record.spec.selection.job,
           .detail = fmt::format(
-              "{}, {}, {}", WordOfEnd(record.state), Plural(WorkersOf(record), "worker"),
+              "{}, {}, {}", EndStateName(record.state), Plural(WorkersOf(record), "worker"),
               Plural(record.warnings.size() + record.end_warnings.size(), "warning"))};
 }
 

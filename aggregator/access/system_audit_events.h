@@ -18,8 +18,8 @@ namespace neurontrace {
 
 // Describes that "rule NAME" started the capture, or could not. `begun` is the result of starting
 // it: its error becomes the outcome.
-AuditEntry BegunByRule(const std::string& rule, const CaptureSpec& spec,
-                       const absl::StatusOr<CaptureRecord>& begun);
+AuditEntry StartedByRule(const std::string& rule, const CaptureSpec& spec,
+                         const absl::StatusOr<CaptureRecord>& begun);
 // Describes that "quota" stopped the capture. `why` names the quota and is shown as it is.
 AuditEntry StoppedByQuota(const CaptureRecord& record, const std::string& why);
 // Describes the end of a capture, whoever started it. Reports the state, the number of workers and

@@ -19,19 +19,20 @@ TEST(SystemAuditEvents, ARuleThatBeginsACaptureIsNamedWithItsCause) {
   CaptureRecord record = SomeCapture();
   record.spec.selection.job = "llama";
   record.spec.cause = "trigger slow: core 0 is slow";
-  const AuditEntry begun = BegunByRule("slow", record.spec, record);
+  const AuditEntry begun = StartedByRule("slow", record.spec, record);
   EXPECT_EQ(begun.action, "capture.start");
   EXPECT_EQ(begun.caller, "rule slow");
   EXPECT_EQ(begun.capture, record.id.ToString());
   EXPECT_EQ(begun.job, "llama");
   EXPECT_EQ(begun.detail, "trigger slow: core 0 is slow");
   EXPECT_TRUE(begun.outcome.ok());
-  const AuditEntry failed = BegunByRule("slow", record.spec, absl::ResourceExhaustedError("full"));
+  const AuditEntry failed =
+      StartedByRule("slow", record.spec, absl::ResourceExhaustedError("full"));
   EXPECT_EQ(failed.capture, "");
   EXPECT_EQ(failed.outcome, absl::ResourceExhaustedError("full"));
 }
 
-TEST(SystemAuditEvents, HowItEndedIsSaid) {
+TEST(SystemAuditEvents, RecordsOutcome) {
   CaptureRecord record = SomeCapture();
   record.state = CaptureState::kIncomplete;
   record.workers.resize(3);
@@ -50,7 +51,7 @@ TEST(SystemAuditEvents, HowItEndedIsSaid) {
   EXPECT_EQ(stopped.detail, "the store is full");
 }
 
-TEST(SystemAuditEvents, WhatRetentionDeletesIsAWholeCaptureOrItsOldest) {
+TEST(SystemAuditEvents, RecordsRetentionDeletes) {
   const CaptureId id = SomeCaptureId();
   const AuditEntry whole =
       DeletedByRetention({.capture = id, .is_whole = true, .chunks = 3, .bytes = 4'000});

@@ -13,15 +13,15 @@ namespace {
 
 constexpr char kOurs[] = "neurontrace";
 
-std::optional<std::string> WhoBy(const std::string& status) {
+std::optional<std::string> Authenticate(const std::string& status) {
   const auto who = ReadTokenReview(R"({"kind":"TokenReview","status":)" + status + "}", kOurs);
   EXPECT_TRUE(who.ok()) << who.status();
   return who.ok() ? *who : std::nullopt;
 }
 
 // Both as kube-apiserver 1.36.3 wrote them, without its notes on who wrote the fields.
-TEST(TokenReviewTest, ReadsWhatARealServerSays) {
-  EXPECT_EQ(WhoBy(R"({
+TEST(TokenReviewTest, ParsesRealServerReply) {
+  EXPECT_EQ(Authenticate(R"({
   "authenticated": true,
   "user": {
    "username": "system:serviceaccount:team-a:ci",
@@ -42,26 +42,27 @@ TEST(TokenReviewTest, ReadsWhatARealServerSays) {
   ]
  })"),
             "team-a/ci");
-  EXPECT_EQ(WhoBy(R"({"user": {}, "error": "invalid bearer token"})"), std::nullopt);
+  EXPECT_EQ(Authenticate(R"({"user": {}, "error": "invalid bearer token"})"), std::nullopt);
 }
 
-TEST(TokenReviewTest, TheServersWordCounts) {
+TEST(TokenReviewTest, ServerDecides) {
   const std::string user = R"("user":{"username":"system:serviceaccount:train:watcher"})";
-  EXPECT_EQ(WhoBy(R"({"authenticated":true,"audiences":["a","neurontrace"],)" + user + "}"),
+  EXPECT_EQ(Authenticate(R"({"authenticated":true,"audiences":["a","neurontrace"],)" + user + "}"),
             "train/watcher");
-  EXPECT_EQ(WhoBy(R"({"authenticated":false,"audiences":["neurontrace"],)" + user + "}"),
+  EXPECT_EQ(Authenticate(R"({"authenticated":false,"audiences":["neurontrace"],)" + user + "}"),
             std::nullopt);
-  EXPECT_EQ(WhoBy(R"({"audiences":["neurontrace"],)" + user + "}"), std::nullopt);
-  EXPECT_EQ(WhoBy(R"({"authenticated":"true","audiences":["neurontrace"],)" + user + "}"),
+  EXPECT_EQ(Authenticate(R"({"audiences":["neurontrace"],)" + user + "}"), std::nullopt);
+  EXPECT_EQ(Authenticate(R"({"authenticated":"true","audiences":["neurontrace"],)" + user + "}"),
             std::nullopt);
-  EXPECT_EQ(WhoBy(R"({"authenticated":true,"audiences":["other"],)" + user + "}"), std::nullopt);
-  EXPECT_EQ(WhoBy(R"({"authenticated":true,)" + user + "}"), std::nullopt)
+  EXPECT_EQ(Authenticate(R"({"authenticated":true,"audiences":["other"],)" + user + "}"),
+            std::nullopt);
+  EXPECT_EQ(Authenticate(R"({"authenticated":true,)" + user + "}"), std::nullopt)
       << "the server does not support audiences";
-  EXPECT_EQ(WhoBy(R"({"authenticated":true,"audiences":["neurontrace"]})"), std::nullopt);
-  EXPECT_EQ(WhoBy(R"({"error":"invalid bearer token"})"), std::nullopt);
+  EXPECT_EQ(Authenticate(R"({"authenticated":true,"audiences":["neurontrace"]})"), std::nullopt);
+  EXPECT_EQ(Authenticate(R"({"error":"invalid bearer token"})"), std::nullopt);
 }
 
-TEST(TokenReviewTest, OnlyServiceAccountsAreSomebody) {
+TEST(TokenReviewTest, OnlyServiceAccountsAreAuthenticated) {
   EXPECT_EQ(ServiceAccountOfUser("system:serviceaccount:a-b:c.d"), "a-b/c.d");
   for (const char* const user :
        {"", "alice", "system:admin", "system:serviceaccount:", "system:serviceaccount:a",
@@ -72,7 +73,7 @@ TEST(TokenReviewTest, OnlyServiceAccountsAreSomebody) {
   EXPECT_EQ(ServiceAccountOfUser("system:serviceaccount:a:" + std::string(300, 'b')), std::nullopt);
 }
 
-TEST(TokenReviewTest, WhatIsNoAnswerIsAnError) {
+TEST(TokenReviewTest, InvalidReplyIsError) {
   for (const char* const answer :
        {"", "{", "[]", "null", "<html>", R"({"kind":"Status","status":"Failure"})",
         R"({"kind":"TokenReview"})", R"({"kind":"TokenReview","status":"x"})",
@@ -89,7 +90,7 @@ TEST(TokenReviewTest, TheQuestionHoldsTheTokenAndTheAudience) {
             R"("spec":{"token":"a\"b","audiences":["neurontrace"]}})");
 }
 
-TEST(TokenReviewTest, ATokenSaysWhoseItIsAndForHowLong) {
+TEST(TokenReviewTest, ReadsTokenSubjectAndExpiry) {
   const auto claims = ReadTokenClaims(TestToken("train", "watcher", 1'700'000'000), kOurs);
   ASSERT_TRUE(claims);
   EXPECT_EQ(claims->service_account, "train/watcher");
@@ -110,7 +111,7 @@ TEST(TokenReviewTest, ATokenSaysWhoseItIsAndForHowLong) {
             UINT64_MAX);
 }
 
-TEST(TokenReviewTest, WhatIsNoTokenOfAServiceAccountClaimsNothing) {
+TEST(TokenReviewTest, OtherTokensClaimNothing) {
   for (const std::string& token :
        {std::string(), std::string("a.b"), std::string("a.b.c"), std::string("a.b.c.d"),
         std::string(".."), std::string("a.!!.c"), TestToken("x"), TestToken("{}"),

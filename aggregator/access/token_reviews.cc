@@ -60,7 +60,7 @@ TokenReviews::TokenReviews(std::string audience, std::unique_ptr<TokenReviewer> 
 // The claims are checked first, as anybody can send tokens: only those that could be accepted reach
 // the API server.
 absl::StatusOr<std::string> TokenReviews::AccountOf(
-    const std::string& token, const std::function<bool(std::string_view)>& may_pass) {
+    const std::string& token, const std::function<bool(std::string_view)>& can_pass) {
   const auto claims = ReadTokenClaims(token, audience_);
   if (!claims)
     return NotKnown("the token is neither known to the aggregator nor a service account token");
@@ -74,7 +74,7 @@ absl::StatusOr<std::string> TokenReviews::AccountOf(
     return NotKnown("the token of {} has expired", claims->service_account);
   }
   // A token that would be refused anyway is no question for the API server.
-  if (!may_pass(claims->service_account)) {
+  if (!can_pass(claims->service_account)) {
     return NotKnown(
         "the token belongs to {}, but no rule of the aggregator's --access file has this "
         "service-account",
@@ -107,7 +107,7 @@ absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
   }
   // The share depends on whether the token was good when it was last checked.
   const Kind kind = known != nullptr && known->was_good ? kGoodBefore : kNew;
-  if (!MayAsk(kind)) {
+  if (!CanQuery(kind)) {
     held_back_.Increment();
     return TooManyTokens();
   }
@@ -153,7 +153,7 @@ TokenReviews::Known& TokenReviews::Add(const std::string& hash) {
 }
 
 // The number of requests is checked first, so that a refusal costs nothing of the rate.
-bool TokenReviews::MayAsk(Kind kind) {
+bool TokenReviews::CanQuery(Kind kind) {
   return asking_[kind] < limits::kTokenReviewsAtOnceMax &&
          rates_.Take(kind == kGoodBefore ? "good before" : "new").ok();
 }

@@ -45,7 +45,7 @@ class TokenReviews {
   // and with UNAVAILABLE if that cannot be determined now. Blocks for as long as a review takes, or
   // until another call's request for the same token has an answer.
   absl::StatusOr<std::string> AccountOf(const std::string& token,
-                                        const std::function<bool(std::string_view)>& may_pass);
+                                        const std::function<bool(std::string_view)>& can_pass);
 
  private:
   using Answer = absl::StatusOr<std::optional<std::string>>;
@@ -70,7 +70,7 @@ class TokenReviews {
   // Adds an entry, and removes the oldest one that is not in use if the cache is full.
   Known& Add(const std::string& hash) NT_REQUIRES(mutex_);
   // Counts a request if the share of `kind` permits one now.
-  bool MayAsk(Kind kind) NT_REQUIRES(mutex_);
+  bool CanQuery(Kind kind) NT_REQUIRES(mutex_);
   // Stores an answer with the time for which its kind is valid, and counts it.
   void Keep(Known& known, Answer answer) NT_REQUIRES(mutex_);
 

@@ -74,7 +74,7 @@ class TokenReviewsTest : public ::testing::Test {
   TokenReviews reviews_{"neurontrace", std::move(reviewer_), clock_, registry_, 64};
 };
 
-TEST_F(TokenReviewsTest, AGoodTokenIsAskedAboutOnceAMinute) {
+TEST_F(TokenReviewsTest, ReviewsValidTokenOncePerMinute) {
   const std::string token = Token("1");
   for (int i = 0; i < 10; ++i) EXPECT_EQ(Account(token).value(), "a/watcher");
   EXPECT_EQ(server_.asked, 1);
@@ -98,7 +98,7 @@ TEST_F(TokenReviewsTest, NoAnswerCountsLongerThanTheToken) {
   EXPECT_EQ(server_.asked, 1);
 }
 
-TEST_F(TokenReviewsTest, ABadOneIsAskedAboutAgainSooner) {
+TEST_F(TokenReviewsTest, ReviewsInvalidTokenSooner) {
   const std::string token = TestToken("a", "watcher", kNowSeconds + 3'600);
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(absl::IsUnauthenticated(Account(token).status()));
   EXPECT_EQ(server_.asked, 1);
@@ -107,7 +107,7 @@ TEST_F(TokenReviewsTest, ABadOneIsAskedAboutAgainSooner) {
   EXPECT_EQ(Account(token).value(), "a/watcher");
 }
 
-TEST_F(TokenReviewsTest, AServerThatIsAwayLetsNobodyPass) {
+TEST_F(TokenReviewsTest, UnavailableServerRefusesEveryone) {
   const std::string token = Token("1");
   EXPECT_TRUE(Account(token).ok());
   clock_.AdvanceNs(limits::kTokenGoodNs);
@@ -125,7 +125,7 @@ TEST_F(TokenReviewsTest, AServerThatIsAwayLetsNobodyPass) {
   EXPECT_TRUE(Account(token).ok());
 }
 
-TEST_F(TokenReviewsTest, WhatWouldBeRefusedAnywayIsNotAsked) {
+TEST_F(TokenReviewsTest, DoesNotReviewObviouslyInvalidTokens) {
   EXPECT_THAT(std::string(Account("no token").status().message()), HasSubstr("neither"));
   EXPECT_THAT(std::string(Account(Token("1", "nobody")).status().message()),
               HasSubstr("belongs to a/nobody"));
@@ -175,16 +175,16 @@ class SlowTokenReviewer final : public TokenReviewer {
   absl::StatusOr<std::optional<std::string>> Review(const std::string&) const override {
     ++asked;
     begun.release();
-    may_answer.acquire();
+    can_answer.acquire();
     return std::optional<std::string>("a/watcher");
   }
 
   mutable std::counting_semaphore<> begun{0};
-  mutable std::counting_semaphore<> may_answer{0};
+  mutable std::counting_semaphore<> can_answer{0};
   mutable std::atomic<int> asked = 0;
 };
 
-TEST(TokenReviewsAtOnceTest, OneQuestionIsAskedForAllAndSoManyAreUnderWay) {
+TEST(TokenReviewsAtOnceTest, SharesReviewsAndLimitsConcurrency) {
   FakeClock clock;
   prometheus::Registry registry;
   auto reviewer = std::make_unique<SlowTokenReviewer>();
@@ -203,7 +203,7 @@ TEST(TokenReviewsAtOnceTest, OneQuestionIsAskedForAllAndSoManyAreUnderWay) {
   for (int i = 0; i < most; ++i) server.begun.acquire();
   EXPECT_TRUE(absl::IsUnavailable(account_of(most).status())) << "one token above the limit";
   for (int i = 0; i < 10; ++i) call(0);  // whether they wait or come later, they do not ask
-  server.may_answer.release(most);
+  server.can_answer.release(most);
   for (auto& each : calls) EXPECT_EQ(each.get().value(), "a/watcher");
   EXPECT_EQ(server.asked, most);
 }

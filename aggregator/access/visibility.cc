@@ -70,7 +70,7 @@ std::optional<Patterns> IntersectPatterns(const Patterns& a, const Patterns& b) 
 }  // namespace
 
 // A worker has to pass every limit that the caller has.
-bool MaySee(const Caller& caller, const WorkerInfo& worker) {
+bool CanSee(const Caller& caller, const WorkerInfo& worker) {
   if (!HasFactLike(worker, "namespace", caller.namespaces)) return false;
   if (!HasFactLike(worker, "uid", caller.uids)) return false;
   if (caller.jobs.empty()) return true;
@@ -81,7 +81,7 @@ bool MaySee(const Caller& caller, const WorkerInfo& worker) {
 
 // Goes through the text word by word. A word that is an id, and not visible, is replaced together
 // with the word "capture" before it.
-std::string HideCaptures(std::string_view text, const MaySeeCapture& may_see) {
+std::string HideCaptures(std::string_view text, const CanSeeCapture& can_see) {
   constexpr std::string_view kBefore = "capture ";
   std::string out;
   for (size_t at = 0; at < text.size();) {
@@ -91,7 +91,7 @@ std::string HideCaptures(std::string_view text, const MaySeeCapture& may_see) {
     at += word.size();
     const auto id =
         word.size() == CaptureId::kTextLength ? CaptureId::Parse(word) : absl::NotFoundError("");
-    if (!id.ok() || may_see(*id)) {
+    if (!id.ok() || can_see(*id)) {
       out += word;
       continue;
     }
@@ -102,8 +102,8 @@ std::string HideCaptures(std::string_view text, const MaySeeCapture& may_see) {
 }
 
 // Workers with a part stay, because the caller may see the capture that they belong to.
-void HideOthers(const std::function<bool(const WorkerIdentity&)>& is_visible,
-                const MaySeeCapture& may_see, CaptureRecord& record) {
+void HideInvisible(const std::function<bool(const WorkerIdentity&)>& is_visible,
+                   const CanSeeCapture& can_see, CaptureRecord& record) {
   // Without its agent nothing is known of a worker but its instance.
   std::erase_if(record.non_participants, [&](const NonParticipant& non_participant) {
     return non_participant.reason != NonParticipantReason::kAgentAway &&
@@ -111,11 +111,11 @@ void HideOthers(const std::function<bool(const WorkerIdentity&)>& is_visible,
   });
   for (auto* const warnings : {&record.warnings, &record.end_warnings}) {
     for (std::string& warning : *warnings) {
-      warning = HideCaptures(WithoutInventory(warning), may_see);
+      warning = HideCaptures(WithoutInventory(warning), can_see);
     }
   }
   for (CaptureWorkerStatus& worker : record.workers) {
-    worker.detail = HideCaptures(worker.detail, may_see);
+    worker.detail = HideCaptures(worker.detail, can_see);
   }
 }
 

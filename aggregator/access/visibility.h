@@ -17,20 +17,20 @@ namespace neurontrace {
 
 // Returns whether the worker belongs to a job, a namespace and a user of the caller. A limit of the
 // caller that the worker has no fact for excludes the worker.
-bool MaySee(const Caller& caller, const WorkerInfo& worker);
+bool CanSee(const Caller& caller, const WorkerInfo& worker);
 
 // Returns whether the caller may learn about a capture. Asked for each id that appears in a text.
-using MaySeeCapture = std::function<bool(const CaptureId&)>;
+using CanSeeCapture = std::function<bool(const CaptureId&)>;
 
 // Replaces the ids of captures that `may_see` denies by "another capture". Only words of the length
 // of an id are examined.
-std::string HideCaptures(std::string_view text, const MaySeeCapture& may_see);
+std::string HideCaptures(std::string_view text, const CanSeeCapture& can_see);
 
 // Removes what the record contains about other callers: workers without a part, except those that
 // `is_visible` admits; the inventory after "no worker matched"; and ids of captures in its texts,
 // except those that `may_see` admits. Changes `record` in place.
-void HideOthers(const std::function<bool(const WorkerIdentity&)>& is_visible,
-                const MaySeeCapture& may_see, CaptureRecord& record);
+void HideInvisible(const std::function<bool(const WorkerIdentity&)>& is_visible,
+                   const CanSeeCapture& can_see, CaptureRecord& record);
 
 // HiddenError returns `reason`, for the audit log, with `told` hidden inside. StatusForCaller
 // extracts it, an answer that there is no such capture, so that guessing ids reveals nothing.

@@ -23,20 +23,20 @@ WorkerInfo WorkerOf(const std::string& job, std::vector<KeyValue> facts = {}) {
 
 TEST(VisibilityTest, AWorkerIsSeenByAnyNameOfItsJob) {
   const Caller alice{.name = "alice", .role = Role::kViewer, .jobs = {"team-a-*", "4711"}};
-  EXPECT_TRUE(MaySee(alice, WorkerOf("team-a-1")));
-  EXPECT_TRUE(MaySee(alice, WorkerOf("x", {{"slurm", "4711"}})));
-  EXPECT_FALSE(MaySee(alice, WorkerOf("x", {{"pod", "4711"}, {"label:job", "team-a-1"}})));
-  EXPECT_FALSE(MaySee(alice, WorkerOf("team-b-1")));
-  EXPECT_FALSE(MaySee(alice, WorkerOf("")));
-  EXPECT_TRUE(MaySee({.name = "root"}, WorkerOf("")));
+  EXPECT_TRUE(CanSee(alice, WorkerOf("team-a-1")));
+  EXPECT_TRUE(CanSee(alice, WorkerOf("x", {{"slurm", "4711"}})));
+  EXPECT_FALSE(CanSee(alice, WorkerOf("x", {{"pod", "4711"}, {"label:job", "team-a-1"}})));
+  EXPECT_FALSE(CanSee(alice, WorkerOf("team-b-1")));
+  EXPECT_FALSE(CanSee(alice, WorkerOf("")));
+  EXPECT_TRUE(CanSee({.name = "root"}, WorkerOf("")));
 }
 
 TEST(VisibilityTest, AllLimitsOfARuleHoldTogether) {
   const Caller bob{.name = "bob", .jobs = {"j"}, .namespaces = {"team-b*"}, .uids = {"1000"}};
-  EXPECT_TRUE(MaySee(bob, WorkerOf("j", {{"namespace", "team-b2"}, {"uid", "1000"}})));
-  EXPECT_FALSE(MaySee(bob, WorkerOf("j", {{"namespace", "team-b2"}, {"uid", "1001"}})));
-  EXPECT_FALSE(MaySee(bob, WorkerOf("j", {{"namespace", "team-b2"}})));
-  EXPECT_FALSE(MaySee(bob, WorkerOf("k", {{"namespace", "team-b2"}, {"uid", "1000"}})));
+  EXPECT_TRUE(CanSee(bob, WorkerOf("j", {{"namespace", "team-b2"}, {"uid", "1000"}})));
+  EXPECT_FALSE(CanSee(bob, WorkerOf("j", {{"namespace", "team-b2"}, {"uid", "1001"}})));
+  EXPECT_FALSE(CanSee(bob, WorkerOf("j", {{"namespace", "team-b2"}})));
+  EXPECT_FALSE(CanSee(bob, WorkerOf("k", {{"namespace", "team-b2"}, {"uid", "1000"}})));
 }
 
 TEST(VisibilityTest, IdsOfOtherCapturesAreReplacedInTexts) {
@@ -44,14 +44,14 @@ TEST(VisibilityTest, IdsOfOtherCapturesAreReplacedInTexts) {
   SystemRandom random;
   const CaptureId mine = CaptureId::Make(clock, random);
   const CaptureId other = CaptureId::Make(clock, random);
-  const auto may_see = [&](const CaptureId& id) { return id == mine; };
-  EXPECT_EQ(HideCaptures("capture " + other.ToString() + " had the worker", may_see),
+  const auto can_see = [&](const CaptureId& id) { return id == mine; };
+  EXPECT_EQ(HideCaptures("capture " + other.ToString() + " had the worker", can_see),
             "another capture had the worker");
-  EXPECT_EQ(HideCaptures("2 fit: " + mine.ToString() + ", " + other.ToString(), may_see),
+  EXPECT_EQ(HideCaptures("2 fit: " + mine.ToString() + ", " + other.ToString(), can_see),
             "2 fit: " + mine.ToString() + ", another capture");
-  EXPECT_EQ(HideCaptures("nothing to hide: ABCDEFGHIJKLMNOPQRSTUVWXYZ", may_see),
+  EXPECT_EQ(HideCaptures("nothing to hide: ABCDEFGHIJKLMNOPQRSTUVWXYZ", can_see),
             "nothing to hide: ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-  EXPECT_EQ(HideCaptures("", may_see), "");
+  EXPECT_EQ(HideCaptures("", can_see), "");
 }
 
 TEST(VisibilityTest, OthersWorkersAndJobsAreNotInTheRecord) {
@@ -64,8 +64,8 @@ TEST(VisibilityTest, OthersWorkersAndJobsAreNotInTheRecord) {
   record.end_warnings = {"no worker matched; there are 3 workers of job team-b"};
   const std::string id = "01JD8Z2M6WQJ4V1T0S3R5XK7PA";
   record.workers = {{.detail = "capture " + id + " is already running on this worker"}};
-  HideOthers([](const WorkerIdentity& worker) { return worker.pid == 2; },
-             [](const CaptureId&) { return false; }, record);
+  HideInvisible([](const WorkerIdentity& worker) { return worker.pid == 2; },
+                [](const CaptureId&) { return false; }, record);
   EXPECT_EQ(record.workers[0].detail, "another capture is already running on this worker");
   ASSERT_EQ(record.non_participants.size(), 2u);
   EXPECT_EQ(record.non_participants[0].worker.pid, 2u);
@@ -73,7 +73,7 @@ TEST(VisibilityTest, OthersWorkersAndJobsAreNotInTheRecord) {
   EXPECT_THAT(record.end_warnings, ElementsAre("no worker matched"));
 }
 
-TEST(VisibilityTest, WhatOneMayNotSeeIsNotFound) {
+TEST(VisibilityTest, InvisibleCaptureIsNotFound) {
   const absl::Status reason = absl::PermissionDeniedError("alice has captures of team-a alone");
   const absl::Status unknown = absl::NotFoundError("no capture has an id that begins with '01JX'");
   const absl::Status hidden = HiddenError(reason, unknown);
@@ -83,7 +83,7 @@ TEST(VisibilityTest, WhatOneMayNotSeeIsNotFound) {
   EXPECT_TRUE(StatusForCaller(absl::OkStatus()).ok());
 }
 
-TEST(VisibilityTest, ACertificateAndATokenMayWhatBothMay) {
+TEST(VisibilityTest, CertificateAndTokenIntersectRights) {
   const Caller wide{.name = "wide", .role = Role::kOperator};
   const Caller strict{.name = "strict", .role = Role::kViewer, .jobs = {"team-a-*", "shared"}};
   const Caller other{.name = "other", .role = Role::kOperator, .jobs = {"team-a-1", "b"}};
@@ -113,7 +113,7 @@ TEST(VisibilityTest, IntersectedPatternsAdmitWhatBothAdmit) {
                                   {.role = Role::kViewer, .jobs = {other}});
       for (const std::string& name : names) {
         const bool expected = MatchesPattern(one, name) && MatchesPattern(other, name);
-        const bool is_open = both.ok() && MaySee(*both, WorkerOf(name));
+        const bool is_open = both.ok() && CanSee(*both, WorkerOf(name));
         EXPECT_EQ(is_open, expected) << one << " and " << other << " of " << name;
       }
     }

@@ -125,7 +125,7 @@ TEST(DevicePropertyTest, ExecutionsThatAreLostOrLackASideBreakNone) {
 }
 
 // All times of one clock moved by as much: the model is the same, moved by that.
-TEST(DevicePropertyTest, WhereAClockBeginsDoesNotMatter) {
+TEST(DevicePropertyTest, IsIndependentOfClockOrigin) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const DeviceTestWorld world = WorldOf(seed);

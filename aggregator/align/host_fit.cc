@@ -52,7 +52,7 @@ HostSearch SearchOnce(std::span<const std::span<const HostSide>> stretches,
 }
 
 // How badly the clock fits the limits: steps and rejected exchanges.
-size_t TroublesOf(const HostSearch& search) {
+size_t CountViolations(const HostSearch& search) {
   const auto rejected = std::count_if(search.exchanges.begin(), search.exchanges.end(),
                                       [](const HostExchange& e) { return e.is_rejected; });
   return search.steps.size() + static_cast<size_t>(rejected);
@@ -70,15 +70,15 @@ HostSearch SearchHost(std::span<const std::span<const HostSide>> stretches,
   const uint64_t hours =
       exchanges.empty() ? 0 : (exchanges.back().receive_ns - exchanges.front().send_ns) / kHourNs;
   const size_t tolerable = 1 + hours;
-  if (TroublesOf(search) <= tolerable) return search;
+  if (CountViolations(search) <= tolerable) return search;
   constexpr double kScales[] = {2, 4, 8, 20};
   HostSearch loosest = SearchOnce(stretches, exchanges, routes, parameters, *std::rbegin(kScales));
   // Steps that remain under the loosest limits are real.
-  const size_t least = TroublesOf(loosest) + tolerable;
-  if (TroublesOf(search) <= least) return search;
+  const size_t least = CountViolations(loosest) + tolerable;
+  if (CountViolations(search) <= least) return search;
   for (const double scale : kScales) {
     search = SearchOnce(stretches, exchanges, routes, parameters, scale);
-    if (TroublesOf(search) <= least) return search;
+    if (CountViolations(search) <= least) return search;
   }
   return loosest;
 }
@@ -103,8 +103,8 @@ class HostFitter {
  private:
   void ReadExchanges();
   void FindCuts();
-  void FitStretches();
-  void FitStretch(size_t number, std::span<const HostSide> sides);
+  void FitIntervals();
+  void FitInterval(size_t number, std::span<const HostSide> sides);
   bool ApplyUtc(const PairFitParameters& pair, std::span<const HostSide> sides,
                 const ClockSegment& by_probes, std::vector<ClockConstraint>& constraints);
   void ReportContradictions(const PairFit& fit, std::span<const ClockConstraint> constraints);
@@ -157,7 +157,7 @@ void HostFitter::ReadExchanges() {
 void HostFitter::FindCuts() {
   cuts_ = ReportedCuts(evidence_.events, sides_, exchanges_);
   HostSearch search =
-      SearchHost(StretchesBetween(sides_, cuts_), exchanges_, routes_.routes, parameters_.step);
+      SearchHost(SplitAtSteps(sides_, cuts_), exchanges_, routes_.routes, parameters_.step);
   exchanges_ = std::move(search.exchanges);
   routes_.routes = std::move(search.routes);
   // The fit and the bounds use the limits under which the search succeeded, and the model states
@@ -168,12 +168,12 @@ void HostFitter::FindCuts() {
   cuts_.insert(cuts_.end(), std::make_move_iterator(search.steps.begin()),
                std::make_move_iterator(search.steps.end()));
   cuts_ = MergeCuts(std::move(cuts_));
-  stretches_ = StretchesBetween(sides_, cuts_);
+  stretches_ = SplitAtSteps(sides_, cuts_);
 }
 
 // Fits one stretch, at first by probes alone. UTC needs that fit for its own judgement, and the
 // second fit adds what UTC contributes.
-void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
+void HostFitter::FitInterval(size_t number, std::span<const HostSide> sides) {
   PairFitParameters pair = parameters_.pair;
   pair.pair.wander = wander_;
   // The knots may extend up to the neighbouring cuts and not beyond them.
@@ -210,18 +210,18 @@ bool HostFitter::ApplyUtc(const PairFitParameters& pair, std::span<const HostSid
   // UTC is relative to the reference's epoch, and a stretch is within one epoch.
   const ReferenceUtc::Epoch* epoch = reference_utc_.Find(exchanges_[sides.front().exchange].epoch);
   if (epoch == nullptr) return false;
-  HostUtcJudgement utc =
-      JudgeUtc(HostReadingsOf(evidence_.utc, *epoch, pair.x_begin_ns, pair.x_end_ns), by_probes,
-               epoch->sources);
+  HostUtcEvaluation utc =
+      EvaluateUtc(HostReadingsOf(evidence_.utc, *epoch, pair.x_begin_ns, pair.x_end_ns), by_probes,
+                  epoch->sources);
   std::move(utc.findings.begin(), utc.findings.end(), std::back_inserter(model_.findings));
   model_.evidence_rejected += utc.rejected;
-  if (utc.says_more) {
+  if (utc.is_tighter) {
     constraints = WithUtc(std::move(constraints), utc);
   } else {
     // Readings that agree are evidence, even if they add nothing.
     model_.evidence_used += utc.constraints.size();
   }
-  return utc.says_more;
+  return utc.is_tighter;
 }
 
 // Reports the constraints that contradicted what is possible. A contradicted likely side is only an
@@ -231,7 +231,7 @@ void HostFitter::ReportContradictions(const PairFit& fit,
   size_t impossible = 0;
   for (const PairFit::Contradiction& contradiction : fit.contradictions) {
     const ClockConstraint& constraint = constraints[contradiction.constraint];
-    const bool is_utc = constraint.source == HostUtcJudgement::kSource;
+    const bool is_utc = constraint.source == HostUtcEvaluation::kSource;
     if (contradiction.likely && !is_utc) continue;
     ++impossible;
     ReportFinding(ClockFindingKind::kRejectedEvidence, constraint.x_ns, constraint.x_ns,
@@ -283,8 +283,8 @@ void HostFitter::FillUnknown() {
 }
 
 // FillUnknown follows the loop because it needs the segments on both sides.
-void HostFitter::FitStretches() {
-  for (size_t s = 0; s < stretches_.size(); ++s) FitStretch(s, stretches_[s]);
+void HostFitter::FitIntervals() {
+  for (size_t s = 0; s < stretches_.size(); ++s) FitInterval(s, stretches_[s]);
   FillUnknown();
   for (const HostCut& cut : cuts_) {
     ReportFinding(ClockFindingKind::kBreak, cut.x_begin_ns, cut.x_end_ns,
@@ -336,7 +336,7 @@ ClockModel HostFitter::Run() {
   if (exchanges_.empty()) return std::move(model_);
   routes_ = FindRoutes(exchanges_, parameters_.route);
   FindCuts();
-  FitStretches();
+  FitIntervals();
   ReportRoutes();
   ReportRejected();
   return std::move(model_);

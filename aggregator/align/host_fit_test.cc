@@ -54,7 +54,7 @@ TEST(HostFitTest, IsNearTheTruthAndNeverBeyondItsBound) {
   }
 }
 
-TEST(HostFitTest, OfNothingSaysNothing) {
+TEST(HostFitTest, NoEvidenceGivesNoModel) {
   const ClockModel model = FitHostClock({}, {});
   EXPECT_TRUE(model.segments.empty());
   EXPECT_EQ(EvaluateClock(model, 77).estimate.y_ns, 77u);

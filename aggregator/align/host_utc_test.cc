@@ -117,7 +117,7 @@ TEST(HostUtcTest, ShowsTheAsymmetryThatProbesCannot) {
   }
 }
 
-TEST(HostUtcTest, SaysNothingWhereTheReferenceHasNone) {
+TEST(HostUtcTest, GivesNoUtcWithoutReferenceUtc) {
   HostWorld world(3);
   UtcWorld utc(3);
   ClockEvidence evidence = world.Evidence(kUtcSeconds);
@@ -127,7 +127,7 @@ TEST(HostUtcTest, SaysNothingWhereTheReferenceHasNone) {
 }
 
 // Any lie, of anybody, at any time.
-TEST(HostUtcTest, ASourceThatLiesNeverBreaksABound) {
+TEST(HostUtcTest, FalseSourceNeverViolatesBound) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE(seed);
     HostWorld world(seed);
@@ -157,7 +157,7 @@ TEST(HostUtcTest, ASourceThatLiesNeverBreaksABound) {
   }
 }
 
-TEST(HostUtcTest, LeavesOutWhatProbesDisproveAndSaysSo) {
+TEST(HostUtcTest, RejectsAndReportsReadingsDisprovedByProbes) {
   for (const double lie_ns : {-90'000.0, 500'000.0, 37e9}) {
     HostWorld world(4);
     UtcWorld utc(4);
@@ -194,7 +194,7 @@ TEST(HostUtcTest, BelievesTheMoreTrustedSource) {
       ElementsAre(Words("UTC from chrony (the reference's from phc) contradicts UTC from phc")));
 }
 
-TEST(HostUtcTest, AWrongReadingAmongRightOnesIsLeftOut) {
+TEST(HostUtcTest, RejectsWrongReading) {
   HostWorld world(6);
   UtcWorld utc(6);
   world.forward_ns = 130'000;
@@ -317,7 +317,7 @@ TEST(HostUtcTest, ShiftedClocksGiveTheShiftedModel) {
   EXPECT_EQ(FitHostClock(evidence, {}, ReferenceUtcOf({&own, 1})), model);
 }
 
-TEST(ReferenceUtcTest, IsTheStripThatThePromisesLeave) {
+TEST(ReferenceUtcTest, IsIntersectionOfBounds) {
   UtcWorld utc(1);
   ClockEvidence own;
   utc.ReadOwn(UtcSource::kPhc, kUtcSeconds, own);

@@ -59,13 +59,13 @@ InstanceClock Fit(int64_t step_ns) {
       ReferenceWindow{kReference + 15 * kNsPerSecond, kReference + 25 * kNsPerSecond});
 }
 
-TEST(InstanceClockTest, NothingIsToldOfAClockThatGoesOn) {
+TEST(InstanceClockTest, ReportsNothingAboutContinuousClock) {
   const InstanceClock clock = Fit(0);
   EXPECT_THAT(clock.model.findings, IsEmpty());
   EXPECT_LT(clock.bound_ns, 35'000u);
 }
 
-TEST(InstanceClockTest, TellsThatRealtimeWasSetAhead) {
+TEST(InstanceClockTest, ReportsForwardStepOfRealtime) {
   const InstanceClock clock = Fit(300'000'000);
   EXPECT_THAT(clock.model.findings,
               ElementsAre(ClockFinding{ClockFindingKind::kBreak, kStepRaw - 10'000'000,
@@ -75,14 +75,14 @@ TEST(InstanceClockTest, TellsThatRealtimeWasSetAhead) {
   EXPECT_LT(clock.bound_ns, 10'100'000u);
 }
 
-TEST(InstanceClockTest, StampsThatWereTwiceAreKnownNoBetterThanThat) {
+TEST(InstanceClockTest, RepeatedStampsHaveWiderBounds) {
   const InstanceClock clock = Fit(-300'000'000);
   EXPECT_EQ(clock.model.findings.size(), 1u);
   EXPECT_GT(clock.bound_ns, 150'000'000u);
   EXPECT_LT(clock.bound_ns, 160'000'000u);
 }
 
-TEST(InstanceClockTest, SaysTheBoundsOfTheWindowThatIsAskedFor) {
+TEST(InstanceClockTest, ReturnsBoundsOfRequestedWindow) {
   InstanceClock clock = Fit(-300'000'000);
   SetBoundsIn({kReference + 15 * kNsPerSecond, kReference + 20 * kNsPerSecond}, clock);
   EXPECT_LT(clock.bound_ns, 35'000u);
@@ -91,7 +91,7 @@ TEST(InstanceClockTest, SaysTheBoundsOfTheWindowThatIsAskedFor) {
 
 // REALTIME is ahead by half of all times: more than a number with a sign can say, until the last
 // second, as the reference gains 50 ppm.
-TEST(InstanceClockTest, SaysTheDriftOfARealtimeThatIsAnywhere) {
+TEST(InstanceClockTest, ReturnsDriftForAnyRealtime) {
   ClockEvidence evidence = Evidence(0);
   for (ClockExchange& exchange : evidence.exchanges) {
     exchange.reference_receive_ns += exchange.send_raw_ns / 20'000;

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(AbsencesTest, WhereNobodyWasRefusedItSaysThatTooFewWereArmed) {
+TEST(AbsencesTest, ReportsTooFewArmedWithoutRefusals) {
   CertificateWorld world;
   world.record.state = CaptureState::kNotBegun;
   world.Status(1, CaptureWorkerState::kArmed);
@@ -43,7 +43,7 @@ TEST(AbsencesTest, AStreamWithoutAnEndIsNotComplete) {
 }
 
 // Agent and worker died at once, before the agent's first word about the worker was here.
-TEST(AbsencesTest, AWorkerOfWhichNoAgentSaidAWordIsNotComplete) {
+TEST(AbsencesTest, UnreportedWorkerIsIncomplete) {
   CertificateWorld world;
   world.Stream(1, 30);
   const Certificate certificate = world.Make();
@@ -73,7 +73,7 @@ TEST(AbsencesTest, AStreamThatNeverCameIsNotComplete) {
   }
 }
 
-TEST(AbsencesTest, WorkersWithoutAPartSayWhy) {
+TEST(AbsencesTest, WorkersWithoutPartHaveReason) {
   CertificateWorld world;
   world.Status(1, CaptureWorkerState::kComplete);
   world.record.non_participants = {
@@ -144,7 +144,7 @@ TEST(AbsencesTest, AnAgentThatIsAwayIsWaitedFor) {
             world.record.ended_realtime_ns + limits::kLateAgentMaxNs);
   EXPECT_EQ(certificate.workers[0].part, WorkerPart::kVanished);
   EXPECT_TRUE(certificate.workers[0].account.lost_unknown);
-  EXPECT_EQ(certificate.workers[0].account.conserved, Conservation::kCannotSay);
+  EXPECT_EQ(certificate.workers[0].account.conserved, Conservation::kUndetermined);
   EXPECT_TRUE(certificate.workers[0].events_read_differs);
   EXPECT_THAT(certificate.findings,
               Contains("waiting for i-a (agent agent-a), away since 2025-11-21 04:40:00Z, until "
@@ -169,7 +169,7 @@ TEST(AbsencesTest, AnAgentThatIsAwayIsWaitedFor) {
   EXPECT_EQ(certificate.workers[0].part, WorkerPart::kRecorded);
 }
 
-TEST(AbsencesTest, ACaptureThatMatchedNobodySaysWhatExcludedWhom) {
+TEST(AbsencesTest, UnmatchedCaptureListsExclusions) {
   CertificateWorld world;
   world.record.state = CaptureState::kIncomplete;
   world.record.non_participants = {
@@ -183,7 +183,7 @@ TEST(AbsencesTest, ACaptureThatMatchedNobodySaysWhatExcludedWhom) {
   EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched: no agent was connected");
 }
 
-TEST(AbsencesTest, NamesTheRanksThatNobodyHas) {
+TEST(AbsencesTest, NamesMissingRanks) {
   CertificateWorld world;
   world.Status(1, CaptureWorkerState::kComplete);
   for (const int64_t gid : {0, 1, 5}) {
@@ -320,7 +320,7 @@ StreamRecord Stream(uint32_t number, uint64_t events) {
 
 // A capture that was suspended for another has a hole, and reports when: no loss, and not all there
 // was.
-TEST(Suspensions, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
+TEST(Suspensions, ReportsSuspendedTimeAsNotRecorded) {
   CaptureRecord record;
   record.state = CaptureState::kComplete;
   record.started_realtime_ns = 1'000'000'000;

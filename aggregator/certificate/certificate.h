@@ -18,8 +18,8 @@
 namespace neurontrace {
 
 // Whether what was captured equals what is stored, lost or expired. kNo is a defect of neurontrace;
-// kCannotSay means that something was lost that nobody could count.
-enum class Conservation : uint8_t { kUnspecified = 0, kYes = 1, kNo = 2, kCannotSay = 3 };
+// kUndetermined means that something was lost that nobody could count.
+enum class Conservation : uint8_t { kUnspecified = 0, kYes = 1, kNo = 2, kUndetermined = 3 };
 
 // The outcome of one worker, or of the framework files of one instance.
 enum class WorkerPart : uint8_t {

@@ -17,10 +17,10 @@ bool IsBeforeCapture(LossPlace place) { return place < LossPlace::kAgentQueue; }
 
 // Fewer accounted events than captured ones can be explained by an uncounted loss on the way. More
 // of them never can: some event would have been counted twice.
-Conservation Check(uint64_t captured, uint64_t accounted, bool unknown_on_the_way, bool unknown) {
-  if (captured == accounted) return unknown ? Conservation::kCannotSay : Conservation::kYes;
-  const bool is_explained = captured > accounted && unknown_on_the_way;
-  return is_explained ? Conservation::kCannotSay : Conservation::kNo;
+Conservation Check(uint64_t captured, uint64_t accounted, bool unknown_in_transit, bool unknown) {
+  if (captured == accounted) return unknown ? Conservation::kUndetermined : Conservation::kYes;
+  const bool is_explained = captured > accounted && unknown_in_transit;
+  return is_explained ? Conservation::kUndetermined : Conservation::kNo;
 }
 
 }  // namespace
@@ -37,8 +37,8 @@ void EventAccount::Add(const EventAccount& more) {
   for (const Loss& loss : more.losses) AddLoss(loss, losses);
   if (conserved == Conservation::kNo || more.conserved == Conservation::kNo) {
     conserved = Conservation::kNo;
-  } else if (more.conserved == Conservation::kCannotSay) {
-    conserved = Conservation::kCannotSay;
+  } else if (more.conserved == Conservation::kUndetermined) {
+    conserved = Conservation::kUndetermined;
   }
 }
 
@@ -49,7 +49,7 @@ EventAccount AccountOf(const StreamRecord& stream) {
   account.captured = account.expected = stream.captured;
   account.stored = stream.events;
   uint64_t accounted = stream.events;
-  bool unknown_on_the_way = false;
+  bool unknown_in_transit = false;
   for (const Loss& loss : stream.losses) {
     // One of no events gives only the time and the text of what is counted elsewhere.
     if (loss.events == 0 && !loss.events_unknown) continue;
@@ -67,10 +67,10 @@ EventAccount AccountOf(const StreamRecord& stream) {
       account.expected = AddSaturating(account.expected, loss.events);
     } else {
       accounted = AddSaturating(accounted, loss.events);
-      unknown_on_the_way = unknown_on_the_way || loss.events_unknown;
+      unknown_in_transit = unknown_in_transit || loss.events_unknown;
     }
   }
-  account.conserved = Check(account.captured, accounted, unknown_on_the_way, account.lost_unknown);
+  account.conserved = Check(account.captured, accounted, unknown_in_transit, account.lost_unknown);
   return account;
 }
 

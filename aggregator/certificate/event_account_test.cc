@@ -7,7 +7,7 @@
 namespace neurontrace {
 namespace {
 
-TEST(EventAccount, HoldsTheLaw) {
+TEST(EventAccount, Balances) {
   struct Case {
     const char* name;
     uint64_t captured;
@@ -30,8 +30,8 @@ TEST(EventAccount, HoldsTheLaw) {
       {"lost before it was captured", 10, 10, {ring, decode}, 19, 9, Conservation::kYes},
       {"lost on the way", 15, 10, {spool}, 15, 5, Conservation::kYes},
       {"lost at both", 15, 10, {ring, spool}, 22, 12, Conservation::kYes},
-      {"unknown before", 10, 10, {tap_unknown}, 10, 0, Conservation::kCannotSay},
-      {"unknown on the way", 15, 10, {way_unknown}, 15, 0, Conservation::kCannotSay},
+      {"unknown before", 10, 10, {tap_unknown}, 10, 0, Conservation::kUndetermined},
+      {"unknown on the way", 15, 10, {way_unknown}, 15, 0, Conservation::kUndetermined},
       {"fewer than accounted for", 15, 11, {spool}, 15, 5, Conservation::kNo},
       {"more than accounted for", 15, 9, {spool}, 15, 5, Conservation::kNo},
       {"unknown before explains nothing", 15, 10, {tap_unknown}, 15, 0, Conservation::kNo},
@@ -66,12 +66,12 @@ TEST(EventAccount, SumsByPlaceAndReasonAndKeepsTheWorst) {
   ASSERT_EQ(sum.losses.size(), 1u);
   EXPECT_EQ(sum.losses[0].events, 4u);
   EXPECT_EQ(sum.conserved, Conservation::kYes);
-  one.conserved = Conservation::kCannotSay;
+  one.conserved = Conservation::kUndetermined;
   sum.Add(one);
-  EXPECT_EQ(sum.conserved, Conservation::kCannotSay);
+  EXPECT_EQ(sum.conserved, Conservation::kUndetermined);
   one.conserved = Conservation::kNo;
   sum.Add(one);
-  one.conserved = Conservation::kCannotSay;
+  one.conserved = Conservation::kUndetermined;
   sum.Add(one);
   EXPECT_EQ(sum.conserved, Conservation::kNo);
 }

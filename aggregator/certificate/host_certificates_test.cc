@@ -78,7 +78,7 @@ TEST_F(HostCertificatesTest, StreamWithoutItsEndIsAFindingOnceItsAgentHasFinishe
   EXPECT_FALSE(Make().hosts[0].cut_short) << "the capture is still running";
 }
 
-TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
+TEST_F(HostCertificatesTest, TimeWithoutAgentIsRemarkOnly) {
   // As an agent that was restarted tells it.
   StreamRecord stored{.number = 1, .identity = host().identity};
   ChunkHeader header;
@@ -104,7 +104,7 @@ TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
               Contains("the host i-a was not sampled continuously: 1 gap, 4.0 s in total"));
 }
 
-TEST_F(HostCertificatesTest, GapOfWhichOnlyTheBeginningIsKnownIsANote) {
+TEST_F(HostCertificatesTest, GapWithUnknownEndIsRemarkOnly) {
   // As an agent tells it that continued without its aggregator.
   StreamRecord stored{.number = 1, .identity = host().identity};
   ChunkHeader header;

@@ -50,7 +50,7 @@ std::vector<std::string> ConflictsOf(const std::vector<WorkerInfo>& workers) {
   return all;
 }
 
-TEST(JobRanksTest, CountsWhatIsSeenUnknownAndMissing) {
+TEST(JobRanksTest, CountsSeenUnknownAndMissingRanks) {
   const std::vector<JobRanks> jobs =
       CompareRanks({RankedWorker(1, "llama", {Rank(0), Rank(1), {}}),
                     RankedWorker(2, "llama", {Rank(5)}), RankedWorker(3, "", {{}})});
@@ -105,7 +105,7 @@ TEST(JobRanksTest, AWorkerThatIsAWholeWorldIsAJobOfItsOwn) {
       << "they say that they are of one job";
 }
 
-TEST(JobRanksTest, WorkersThatNameNoJobAreOfTheWorldTheyMeetIn) {
+TEST(JobRanksTest, WorkersWithoutJobBelongToTheirWorld) {
   const auto torchrun = [](uint32_t pid, int64_t rank, const std::string& master) {
     WorkerInfo worker = RankedWorker(pid, "", {Rank(rank, 2)});
     worker.job_facts = {{"master", master}};
@@ -168,7 +168,7 @@ TEST(JobRanksTest, EvidenceThatIsNotTheBestContradictsNothing) {
   EXPECT_FALSE(job.has_conflict());
 }
 
-TEST(JobRanksTest, CountsGuessesAndWhatOtherWorkersContradict) {
+TEST(JobRanksTest, CountsGuessesAndContradictions) {
   Evidence guess = Rank(3);
   guess[0].guessed = true;
   Evidence disputed = Rank(4);
@@ -178,13 +178,13 @@ TEST(JobRanksTest, CountsGuessesAndWhatOtherWorkersContradict) {
   EXPECT_EQ(job.cores_contradicted, 1u);
 }
 
-TEST(JobRanksTest, WhoHasClosedTheRuntimeClaimsNothing) {
+TEST(JobRanksTest, ClosedRuntimeClaimsNothing) {
   WorkerInfo closed = RankedWorker(1, "j", {Rank(3)});
   closed.state = WorkerState::kClosed;
   EXPECT_THAT(ConflictsOf({closed, RankedWorker(2, "j", {Rank(3)})}), IsEmpty());
 }
 
-TEST(JobRanksTest, NamesSoManyAndCountsAll) {
+TEST(JobRanksTest, NamesLimitedNumberAndCountsAll) {
   std::vector<WorkerInfo> workers;
   constexpr uint32_t kWorkers = 1'024;
   for (uint32_t pid = 0; pid < kWorkers; ++pid) {

@@ -163,7 +163,7 @@ std::vector<PartCase> PartCases() {
   };
 }
 
-TEST(MakeCertificate, TellsTheParts) {
+TEST(MakeCertificate, DistinguishesParts) {
   for (const PartCase& test : PartCases()) {
     SCOPED_TRACE(test.name);
     CertificateWorld world;
@@ -181,7 +181,7 @@ TEST(MakeCertificate, TellsTheParts) {
   }
 }
 
-TEST(MakeCertificate, OfACaptureThatDidNotBeginNothingIsLost) {
+TEST(MakeCertificate, UnstartedCaptureLosesNothing) {
   CertificateWorld world;
   world.record.state = CaptureState::kNotBegun;
   world.Status(1, CaptureWorkerState::kArmed);
@@ -213,7 +213,7 @@ TEST(MakeCertificate, FilesOfTheProfilerThatAreNotKeptAreANote) {
   EXPECT_TRUE(certificate.findings.empty());
 }
 
-TEST(MakeCertificate, WhatTheAgentSaysItReadIsCompared) {
+TEST(MakeCertificate, ComparesEventsReadByAgent) {
   struct Case {
     uint64_t read;
     bool differs;
@@ -231,7 +231,7 @@ TEST(MakeCertificate, WhatTheAgentSaysItReadIsCompared) {
   }
 }
 
-TEST(MakeCertificate, SumsOfWhatAnAgentCountedDoNotBeginAnew) {
+TEST(MakeCertificate, SumsOfAgentDoNotRestart) {
   CertificateWorld world;
   world.Status(1, CaptureWorkerState::kComplete).events_read = UINT64_MAX;
   for (int i = 0; i < 2; ++i) {
@@ -243,7 +243,7 @@ TEST(MakeCertificate, SumsOfWhatAnAgentCountedDoNotBeginAnew) {
   EXPECT_EQ(certificate.workers[0].gaps, UINT64_MAX);
 }
 
-TEST(MakeCertificate, SumsThatDoNotAgreeComeFirstAndAreCalledADefect) {
+TEST(MakeCertificate, MismatchedSumsComeFirstAsDefect) {
   CertificateWorld world;
   world.Status(1, CaptureWorkerState::kComplete);
   world.Stream(1, 10, {{.place = LossPlace::kSpool, .events = 100}});
@@ -256,7 +256,7 @@ TEST(MakeCertificate, SumsThatDoNotAgreeComeFirstAndAreCalledADefect) {
   EXPECT_THAT(certificate.findings, Contains(HasSubstr("a defect of neurontrace")));
 }
 
-TEST(MakeCertificate, ProvisionalWhileItGoesOn) {
+TEST(MakeCertificate, ProvisionalWhileRunning) {
   CertificateWorld world;
   world.record.state = CaptureState::kRecording;
   world.record.agents[0].finished = false;
@@ -317,7 +317,7 @@ TEST(MakeCertificate, BoundsTheFindings) {
 }
 
 // What a budget left out is told apart from what was lost: the capture is complete, with a note.
-TEST(MakeCertificate, WhatABudgetLeftOutIsNoLoss) {
+TEST(MakeCertificate, EventsOmittedByBudgetAreNoLoss) {
   CertificateWorld world;
   world.Status(1, CaptureWorkerState::kComplete).events_read = 20;
   world.record.workers.back().streams = 2;

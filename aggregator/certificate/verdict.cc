@@ -85,7 +85,7 @@ std::string WithDetail(std::string text, const std::string& detail) {
 // The agent's own reason, if it reports one, is more exact than the state of its worker.
 std::string DescribeAbsence(const WorkerCertificate& worker) {
   if (worker.obstacle != CaptureObstacle::kNone) {
-    return fmt::format("never took part ({})", WordsOf(worker.obstacle));
+    return fmt::format("never took part ({})", ToString(worker.obstacle));
   }
   switch (worker.absence) {
     case WorkerAbsence::kBusyOtherProfiler:
@@ -103,7 +103,7 @@ std::string DescribeAbsence(const WorkerCertificate& worker) {
   }
 }
 
-// Returns the sentence about a worker for which IsWanting holds.
+// Returns the sentence about a worker for which IsUnderfilled holds.
 std::string FindingOf(const WorkerCertificate& worker) {
   const EventAccount& account = worker.account;
   std::string text = NameOf(worker);
@@ -205,7 +205,7 @@ bool IsLengthUnknown(const CaptureRecord& record) {
 }
 
 // Returns why no worker took part in a capture, with a count for each distinct reason.
-std::string WhyNone(const Certificate& certificate) {
+std::string NoWorkerReason(const Certificate& certificate) {
   if (certificate.agents.empty() && certificate.workers.empty()) {
     return "no worker matched: no agent was connected";
   }
@@ -240,12 +240,12 @@ bool MatchedNone(const CaptureRecord& record, const Certificate& certificate) {
   return std::all_of(certificate.workers.begin(), certificate.workers.end(),
                      [&record](const WorkerCertificate& worker) {
                        if (worker.framework) return record.state == CaptureState::kNotBegun;
-                       return worker.part == WorkerPart::kNever && !IsWanting(worker);
+                       return worker.part == WorkerPart::kNever && !IsUnderfilled(worker);
                      });
 }
 
 // Adds a finding for each agent whose part has not arrived.
-void JudgeAgents(const Certificate& certificate, Lines& findings) {
+void AddAgentFindings(const Certificate& certificate, Lines& findings) {
   for (const AgentCertificate& agent : certificate.agents) {
     if (agent.part != AgentPart::kAwaited && agent.part != AgentPart::kGivenUp) continue;
     const std::string who = fmt::format("{} (agent {})", agent.instance_id, agent.agent_id);
@@ -260,10 +260,10 @@ void JudgeAgents(const Certificate& certificate, Lines& findings) {
 }
 
 // With `matched_none` a note for each worker would only repeat the finding, which has all reasons.
-void JudgeWorkers(const CaptureRecord& record, const Certificate& certificate, bool matched_none,
-                  Lines& findings, Lines& notes) {
+void AddWorkerFindings(const CaptureRecord& record, const Certificate& certificate,
+                       bool matched_none, Lines& findings, Lines& notes) {
   for (const WorkerCertificate& worker : certificate.workers) {
-    if (IsWanting(worker)) {
+    if (IsUnderfilled(worker)) {
       findings.Add(FindingOf(worker));
     } else if (ReachedNoExecution(record, worker)) {
       findings.Add(DescribeNotReached(record, worker));
@@ -297,7 +297,7 @@ void AddRemarks(const Certificate& certificate, Lines& findings, Lines& notes) {
 
 // Returns whether a remark reports events that are missing although no loss may count them. Unknown
 // kinds are taken to do so.
-bool LackEvents(const Certificate& certificate) {
+bool LacksEvents(const Certificate& certificate) {
   const auto lacks = [](const Remark& remark) {
     switch (remark.kind) {
       case RemarkKind::kDamagedElement:
@@ -321,7 +321,7 @@ bool LackEvents(const Certificate& certificate) {
 
 // Missing ranks are notes rather than findings: nobody here can know whether the rest of a job was
 // to be recorded.
-void JudgeRanks(const Certificate& certificate, Lines& notes) {
+void AddRankFindings(const Certificate& certificate, Lines& notes) {
   for (const JobRanks& job : certificate.jobs) {
     if (job.cores_forgotten == 0 || !job.is_contradictory()) continue;
     notes.Add(
@@ -341,7 +341,7 @@ void JudgeRanks(const Certificate& certificate, Lines& notes) {
 
 // Returns "; 4 of 16 ranks of job a, 6 of 8 ranks of job b never seen". Jobs with disputed world
 // sizes are left aside: they need not have more ranks.
-std::string NeverSeen(const Certificate& certificate) {
+std::string DescribeNeverSeen(const Certificate& certificate) {
   std::vector<const MissingRanks*> jobs;
   for (const MissingRanks& ranks : certificate.ranks) {
     if (!ranks.disputed) jobs.push_back(&ranks);
@@ -419,7 +419,7 @@ std::string Summary(const CaptureRecord& record, const Certificate& certificate)
   if (account.lost > 0 || account.lost_unknown) parts.push_back(DescribeLost(account));
   const auto is = [](WorkerPart part) {
     return [part](const WorkerCertificate& worker) {
-      return worker.part == part && (part != WorkerPart::kNever || IsWanting(worker));
+      return worker.part == part && (part != WorkerPart::kNever || IsUnderfilled(worker));
     };
   };
   AddParticipants(certificate, is(WorkerPart::kDataLost), "all data of {} lost", parts);
@@ -482,19 +482,19 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
     // line.
     Lines findings(certificate.findings);
     Lines notes(certificate.notes);
-    if (matched_none) findings.Add(WhyNone(certificate));
-    JudgeAgents(certificate, findings);
-    JudgeRanks(certificate, notes);
+    if (matched_none) findings.Add(NoWorkerReason(certificate));
+    AddAgentFindings(certificate, findings);
+    AddRankFindings(certificate, notes);
     if (account.expired > 0) notes.Add(DescribeExpired(account));
     if (IsLengthUnknown(record)) findings.Add("the recorded duration is unknown");
-    JudgeWorkers(record, certificate, matched_none, findings, notes);
+    AddWorkerFindings(record, certificate, matched_none, findings, notes);
     for (const HostCertificate& host : certificate.hosts) {
       if (std::string finding = FindingOf(host); !finding.empty()) findings.Add(std::move(finding));
       if (std::string note = NoteOf(host); !note.empty()) notes.Add(std::move(note));
     }
     // Taken before remarks and rank conflicts are added: those doubt the meaning of stored events,
     // not that they are stored.
-    every_event_stored = certificate.findings.empty() && !LackEvents(certificate);
+    every_event_stored = certificate.findings.empty() && !LacksEvents(certificate);
     AddRemarks(certificate, findings, notes);
     for (const JobRanks& job : certificate.jobs) {
       for (std::string& conflict : DescribeConflicts(job)) findings.Add(std::move(conflict));
@@ -536,7 +536,7 @@ void FinalizeCertificate(const CaptureRecord& record, Certificate& certificate) 
     if (!but_for.empty()) certificate.verdict += "; " + but_for;
   }
   if (account.expired > 0) certificate.verdict += "; " + DescribeExpired(account);
-  certificate.verdict += NeverSeen(certificate);
+  certificate.verdict += DescribeNeverSeen(certificate);
 }
 
 // The limit of findings applies here as well.

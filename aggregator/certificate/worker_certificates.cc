@@ -181,13 +181,13 @@ class Drafts {
     std::stable_sort(gaps.begin(), gaps.end(),
                      [](const Gap& a, const Gap& b) { return LengthNs(a) > LengthNs(b); });
     if (gaps.size() > limits::kCertificateGapsMax) gaps.resize(limits::kCertificateGapsMax);
-    if (worker.part != WorkerPart::kNever) JudgePart(draft);
+    if (worker.part != WorkerPart::kNever) DeterminePart(draft);
     return std::move(worker);
   }
 
   // Decides the outcome by the state that the agent reported and by what arrived. The order of the
   // cases matters: refused, never begun, vanished, idle, data lost, recorded.
-  void JudgePart(Draft& draft) const {
+  void DeterminePart(Draft& draft) const {
     WorkerCertificate& worker = draft.certificate;
     const CaptureWorkerState state =
         draft.status == nullptr ? CaptureWorkerState::kUnspecified : draft.status->state;
@@ -207,9 +207,9 @@ class Drafts {
     } else if (has_ended ? HasVanished(draft, state) : state == CaptureWorkerState::kLost) {
       worker.part = WorkerPart::kVanished;
       if (state == CaptureWorkerState::kComplete && worker.detail.empty()) {
-        worker.detail = SayGivenUp(draft);
+        worker.detail = DescribeGivenUp(draft);
       }
-      BookUnknown(worker);
+      RecordUnknown(worker);
     } else if (!has_traces) {
       worker.part = WorkerPart::kIdle;
     } else {
@@ -225,7 +225,7 @@ class Drafts {
 
   // Describes an agent's delivery that is incomplete although the agent reports success: a
   // restarted agent does not know what its predecessor gave up.
-  static std::string SayGivenUp(const Draft& draft) {
+  static std::string DescribeGivenUp(const Draft& draft) {
     const auto& streams = draft.certificate.streams;
     const auto ended = std::count_if(streams.begin(), streams.end(),
                                      [](const StreamCertificate& stream) { return stream.ended; });
@@ -256,12 +256,12 @@ class Drafts {
 
   // A worker that vanished may have produced events that nobody counted: the sums must not look
   // whole.
-  static void BookUnknown(WorkerCertificate& worker) {
+  static void RecordUnknown(WorkerCertificate& worker) {
     if (worker.account.lost_unknown) return;
     EventAccount unknown;
     unknown.lost_unknown = true;
     unknown.losses = {{.events_unknown = true}};
-    unknown.conserved = Conservation::kCannotSay;
+    unknown.conserved = Conservation::kUndetermined;
     worker.account.Add(unknown);
   }
 
@@ -288,14 +288,14 @@ int Rank(const WorkerCertificate& worker) {
   if (worker.account.conserved == Conservation::kNo) return 0;
   if (worker.part == WorkerPart::kVanished) return 1;
   if (worker.part == WorkerPart::kDataLost) return 2;
-  if (worker.part == WorkerPart::kNever) return IsWanting(worker) ? 3 : 7;
-  if (IsWanting(worker)) return 4;
+  if (worker.part == WorkerPart::kNever) return IsUnderfilled(worker) ? 3 : 7;
+  if (IsUnderfilled(worker)) return 4;
   return worker.part == WorkerPart::kRecorded ? 5 : 6;
 }
 
 }  // namespace
 
-bool IsWanting(const WorkerCertificate& worker) {
+bool IsUnderfilled(const WorkerCertificate& worker) {
   switch (worker.part) {
     case WorkerPart::kNever:
       return worker.absence != WorkerAbsence::kNotSelected &&

@@ -14,6 +14,6 @@ std::vector<WorkerCertificate> MakeWorkerCertificates(const CertificateEvidence&
 // Returns whether this worker keeps a capture from being complete. Workers that the capture was not
 // meant to record do not. Losses, totals that disagree, and absences do, unless the worker was not
 // selected or its agent was away.
-bool IsWanting(const WorkerCertificate& worker);
+bool IsUnderfilled(const WorkerCertificate& worker);
 
 }  // namespace neurontrace

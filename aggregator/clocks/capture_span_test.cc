@@ -43,7 +43,7 @@ TEST(CaptureSpan, IsFromStartToNowOrEnd) {
   EXPECT_EQ(SpanOf(record, streams, kNowNs), (RealtimeWindow{100 * kHourNs, 200 * kHourNs}));
 }
 
-TEST(CaptureSpan, OfAContinuousOneBeginsWithWhatIsLeft) {
+TEST(CaptureSpan, ContinuousCaptureBeginsAtOldestRemaining) {
   const CaptureRecord record = Record(CaptureMode::kContinuous);
   EXPECT_EQ(SpanOf(record, {}, kNowNs).begin_ns, kNowNs - kHourNs);
   const std::vector<StreamRecord> streams = {Stream(kNowNs - 5), Stream(kNowNs - 3 * kHourNs)};
@@ -103,7 +103,7 @@ TEST_F(EvidenceReachTest, ReachesWhenEachMachineHasASnapshotBehindItsLastEvent) 
   EXPECT_TRUE(Reaches());
 }
 
-TEST_F(EvidenceReachTest, WaitsForNobodyWhoHasNothing) {
+TEST_F(EvidenceReachTest, DoesNotWaitForMachinesWithoutEvents) {
   EXPECT_TRUE(Reaches());
   AddStream("agent-a");
   EXPECT_TRUE(Reaches());

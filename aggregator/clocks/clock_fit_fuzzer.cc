@@ -189,8 +189,8 @@ void FuzzHost(FuzzInput& input) {
   CaptureClocks clocks;
   clocks.instances.push_back(clock);
   CheckStorable(clocks);
-  for (const RealtimeStretch& stretch :
-       RealtimeStretchesOf(clock.model, evidence.snapshots, evidence.events)) {
+  for (const RealtimeInterval& stretch :
+       RealtimeIntervalsOf(clock.model, evidence.snapshots, evidence.events)) {
     CheckMap(MapAlong(stretch.lines));
   }
   ClockEvidence other_way = evidence;

@@ -131,7 +131,7 @@ bool AreFittedAlike(const ClockFitRecord& a, const ClockFitRecord& b) {
 bool HasMoreOfCapture(const ClockFitRecord& now, const ClockFitRecord& then) {
   return now.window != then.window || now.chunks > then.chunks ||
          AnyMachine(now, [&](const ClockWatermark& mark) {
-           return !IsReferenceKeeper(mark.host) && Find(then, mark.host) == nullptr;
+           return !IsReferenceHost(mark.host) && Find(then, mark.host) == nullptr;
          });
 }
 

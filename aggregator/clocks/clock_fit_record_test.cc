@@ -19,7 +19,7 @@ ClockFitRecord Record() {
   return record;
 }
 
-TEST(ClockFitRecord, ComesBackAsItWas) {
+TEST(ClockFitRecord, RoundTripsUnchanged) {
   const ClockFitRecord record = Record();
   const auto again = DecodeClockFitRecord(EncodeClockFitRecord(record));
   ASSERT_TRUE(again.ok()) << again.status();
@@ -64,7 +64,7 @@ TEST(ClockFitRecord, HasTheParametersOfEveryStepOfAFit) {
                              "device.sync.rate_ns_per_s=-600000 to 600000", "order.barriers=1"}));
 }
 
-TEST(ClockFitRecord, SaysWhatCameAndWhatWent) {
+TEST(ClockFitRecord, ReportsAddedAndRemoved) {
   const ClockFitRecord then = Record();
   ClockFitRecord now = Record();
   EXPECT_FALSE(HasMoreOfCapture(now, then) || HasMoreEvidence(now, then) ||
@@ -90,7 +90,7 @@ TEST(ClockFitRecord, SaysWhatCameAndWhatWent) {
 TEST(ClockFitRecord, TheReferencesKeeperIsNoMachineOfTheCapture) {
   const ClockFitRecord then = Record();
   ClockFitRecord now = Record();
-  now.evidence.insert(now.evidence.begin(), {ReferenceKeeper("boot"), {2, 20, 1'600}, 7});
+  now.evidence.insert(now.evidence.begin(), {ReferenceHost("boot"), {2, 20, 1'600}, 7});
   EXPECT_FALSE(HasMoreOfCapture(now, then));
   EXPECT_TRUE(HasMoreEvidence(now, then));
   EXPECT_TRUE(HasLessEvidence(then, now));

@@ -35,7 +35,7 @@ absl::StatusOr<ReferenceUtc> ReadReferenceUtc(const ClockEvidenceStore& store,
   ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, store.Hosts());
   std::vector<ClockEvidence> own;
   for (const HostBoot& host : hosts) {  // sorted
-    if (!IsReferenceKeeper(host)) continue;
+    if (!IsReferenceHost(host)) continue;
     ASSIGN_OR_RETURN(ClockEvidence evidence, store.Read(host, window));
     own.push_back(std::move(evidence));
   }
@@ -108,10 +108,10 @@ uint64_t ClockModelCache::FinalAtNs(const CaptureRecord& record) {
   return record.ended_realtime_ns + kMarginNs + kArrivalNs;
 }
 
-absl::StatusOr<CaptureClocks> ClockModelCache::OfCapture(const CaptureRecord& record) {
+absl::StatusOr<CaptureClocks> ClockModelCache::ForCapture(const CaptureRecord& record) {
   if (HasEnded(record.state)) {
     const Turn turn(*this, record.id);
-    return OfEnded(record);
+    return ForEnded(record);
   }
   ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(record));
   return FitCapture(record, fit);
@@ -125,13 +125,13 @@ absl::StatusOr<bool> ClockModelCache::Finalize(const CaptureRecord& record) {
                    store_.clock_models().NewestHeader(record.id));
   const auto stored = header ? DecodeClockFitRecord(*header) : ClockFitRecord();
   if (stored.ok() && stored->is_final) return true;
-  ASSIGN_OR_RETURN(const CaptureClocks clocks, OfCapture(record));
+  ASSIGN_OR_RETURN(const CaptureClocks clocks, ForCapture(record));
   return clocks.is_final;
 }
 
 // The order is this: survey what a fit would use, compare it with the stored version, then fit only
 // if necessary. A store that cannot be read does not keep clocks from callers.
-absl::StatusOr<CaptureClocks> ClockModelCache::OfEnded(const CaptureRecord& record) {
+absl::StatusOr<CaptureClocks> ClockModelCache::ForEnded(const CaptureRecord& record) {
   ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(record));
   fit.is_final = clock_.RealtimeNs() >= FinalAtNs(record);
   const auto stored = ReadStored(record.id);
@@ -255,11 +255,11 @@ absl::StatusOr<ClockFitRecord> ClockModelCache::Survey(std::span<const StreamRec
   }
   ASSIGN_OR_RETURN(const std::vector<HostBoot> all, store_.clocks().Hosts());
   // The keeper's evidence determines UTC for every capture.
-  std::ranges::copy_if(all, std::inserter(hosts, hosts.end()), IsReferenceKeeper);
+  std::ranges::copy_if(all, std::inserter(hosts, hosts.end()), IsReferenceHost);
   for (const HostBoot& host : hosts) {
     ASSIGN_OR_RETURN(const auto extent, store_.clocks().ExtentOf(host, fit.window));
     // A keeper without evidence in the window cannot change anything, and the record stays equal.
-    if (IsReferenceKeeper(host) && extent.batches == 0) continue;
+    if (IsReferenceHost(host) && extent.batches == 0) continue;
     fit.evidence.push_back({host, extent});
   }
   return fit;
@@ -287,8 +287,8 @@ absl::StatusOr<CaptureClocks> ClockModelCache::FitCapture(const CaptureRecord& r
 }
 
 // Nothing is stored, as the same window of a running capture is rarely asked for again.
-absl::StatusOr<CaptureClocks> ClockModelCache::OfWindow(const CaptureRecord& record,
-                                                        const RealtimeWindow& window) const {
+absl::StatusOr<CaptureClocks> ClockModelCache::ForWindow(const CaptureRecord& record,
+                                                         const RealtimeWindow& window) const {
   const CaptureReader reader = store_.OpenSnapshot(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   const RealtimeWindow wide{SubtractSaturating(window.begin_ns, kMarginNs),
@@ -320,7 +320,7 @@ absl::StatusOr<CaptureClocks> ClockModelCache::Fit(
     if (is_closed_)
       return absl::Status(absl::StatusCode::kCancelled, "the aggregator is shutting down");
     const HostBoot& host = mark.host;
-    if (IsReferenceKeeper(host)) continue;
+    if (IsReferenceHost(host)) continue;
     ASSIGN_OR_RETURN(const ClockEvidence evidence, store_.clocks().Read(host, fit.window));
     // A machine without exchanges has no clock; its timestamps are used as they are.
     if (evidence.exchanges.empty()) continue;

@@ -74,16 +74,16 @@ class ClockModelCache {
   // Returns the clocks of the machines that have streams in a capture. Fails with the errors of
   // reading streams and evidence, and with CANCELLED after Close. Models that cannot be stored are
   // returned nevertheless, as version 0.
-  absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
+  absl::StatusOr<CaptureClocks> ForCapture(const CaptureRecord& record);
   // Returns the clocks for an export of a part of a running capture, fitted from the evidence and
   // events around the window. Stores nothing.
-  absl::StatusOr<CaptureClocks> OfWindow(const CaptureRecord& record,
-                                         const RealtimeWindow& window) const;
+  absl::StatusOr<CaptureClocks> ForWindow(const CaptureRecord& record,
+                                          const RealtimeWindow& window) const;
   // Returns the clocks without devices and checks of order, unless a stored version has them: reads
   // no chunk and stores nothing. For callers that only display bounds.
   absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
   // Makes sure that a final version is stored if it is time. Returns false if there is none yet.
-  // Fails as OfCapture does. Does nothing and returns false for a running capture.
+  // Fails as ForCapture does. Does nothing and returns false for a running capture.
   absl::StatusOr<bool> Finalize(const CaptureRecord& record);
   // Returns the current clock of every machine with evidence of the last kNowNs. Reads only
   // evidence; devices and order checks are not included. Fails with the error of the store, and
@@ -100,7 +100,7 @@ class ClockModelCache {
     ClockFitRecord fit;
     ClockModelVersion models;
   };
-  // While it exists no other caller works on this capture. Held by OfCapture, because
+  // While it exists no other caller works on this capture. Held by ForCapture, because
   // ClockModelStore allows one writer for each capture.
   class Turn;
 
@@ -117,7 +117,7 @@ class ClockModelCache {
   absl::StatusOr<CaptureClocks> FitHosts(const CaptureRecord& record, ClockFitRecord& fit) const;
   absl::StatusOr<CaptureClocks> FitCapture(const CaptureRecord& record, ClockFitRecord& fit) const;
   // Returns the stored version or fits and stores one. Requires a Turn of the capture.
-  absl::StatusOr<CaptureClocks> OfEnded(const CaptureRecord& record);
+  absl::StatusOr<CaptureClocks> ForEnded(const CaptureRecord& record);
   // Returns a stored version if it is still the one to use; nullopt if a new fit is due.
   absl::StatusOr<std::optional<CaptureClocks>> Held(const CaptureRecord& record,
                                                     const Stored& stored,

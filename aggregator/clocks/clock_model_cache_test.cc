@@ -74,7 +74,7 @@ TEST_F(ClockModelCacheTest, TakesTheStampsOfACaptureToTheReference) {
   AddStream("agent-b");
   AddEvidence("i-agent-a", 2 * static_cast<int64_t>(kNsPerSecond), 20, 70);
   AddEvidence("i-agent-b", -3 * static_cast<int64_t>(kNsPerSecond), 20, 70);
-  const auto clocks = book_.OfCapture(record_);
+  const auto clocks = book_.ForCapture(record_);
   ASSERT_TRUE(clocks.ok()) << clocks.status();
   ASSERT_EQ(clocks->instances.size(), 2u);
   for (const auto& [agent_id, ahead_ns] :
@@ -96,9 +96,9 @@ TEST_F(ClockModelCacheTest, TakesTheStampsOfACaptureToTheReference) {
   }
 }
 
-TEST_F(ClockModelCacheTest, LeavesWhatHasNoEvidenceAsItIs) {
+TEST_F(ClockModelCacheTest, LeavesTimesWithoutEvidenceUnchanged) {
   AddStream("agent-a");
-  const auto clocks = book_.OfCapture(record_);
+  const auto clocks = book_.ForCapture(record_);
   ASSERT_TRUE(clocks.ok()) << clocks.status();
   EXPECT_THAT(clocks->instances, IsEmpty());
   const WorkerIdentity worker = TestStream(0, "agent-a").worker;
@@ -108,8 +108,8 @@ TEST_F(ClockModelCacheTest, LeavesWhatHasNoEvidenceAsItIs) {
 TEST_F(ClockModelCacheTest, TheSameEvidenceGivesTheSameClocks) {
   AddStream("agent-a");
   AddEvidence("i-agent-a", 12'345'678, 20, 70);
-  const auto once = book_.OfCapture(record_);
-  const auto again = book_.OfCapture(record_);
+  const auto once = book_.ForCapture(record_);
+  const auto again = book_.ForCapture(record_);
   ASSERT_TRUE(once.ok() && again.ok());
   ASSERT_EQ(once->instances.size(), 1u);
   EXPECT_EQ(once->instances[0].model, again->instances[0].model);
@@ -127,7 +127,7 @@ TEST_F(ClockModelCacheTest, KnowsTheClocksOfNowWithoutACapture) {
 
 // The way there is 200 us longer than the way back, which probes cannot see. Both have a clock in
 // hardware that keeps UTC.
-TEST_F(ClockModelCacheTest, TheReferencesOwnUtcShowsWhatProbesCannot) {
+TEST_F(ClockModelCacheTest, ReferenceUtcCorrectsAsymmetry) {
   AddStream("agent-a");
   const auto utc = [](uint64_t raw_ns, uint64_t true_ns) {
     return UtcReading{UtcSource::kPhc, raw_ns, true_ns + 37'000'000 - 3'000,
@@ -153,10 +153,10 @@ TEST_F(ClockModelCacheTest, TheReferencesOwnUtcShowsWhatProbesCannot) {
     own.utc.push_back(utc(kOwnRaw + at + 7'000, kStart + at + 7'000));
     ASSERT_TRUE(store_->clocks()
                     .Put({{{"i-agent-a", "boot"}, kStart + at, EncodeClockEvidence(host)},
-                          {ReferenceKeeper("boot"), kStart + at, EncodeClockEvidence(own)}})
+                          {ReferenceHost("boot"), kStart + at, EncodeClockEvidence(own)}})
                     .ok());
   }
-  const auto clocks = book_.OfCapture(record_);
+  const auto clocks = book_.ForCapture(record_);
   ASSERT_TRUE(clocks.ok()) << clocks.status();
   ASSERT_EQ(clocks->instances.size(), 1u);
   EXPECT_THAT(clocks->instances[0].sources, Contains("phc"));
@@ -194,7 +194,7 @@ class StampWindowTest : public ::testing::Test {
   CaptureClocks clocks_;
 };
 
-TEST_F(StampWindowTest, EndsWithTheLastEventOfAllWhoseClocksAreKnown) {
+TEST_F(StampWindowTest, EndsWithLastEventOfKnownClocks) {
   EndWithEvents({Stream("i-a", 2'000), Stream("i-a", 2'500), Stream("i-b", 7'000)}, clocks_);
   EXPECT_EQ(clocks_.window.begin_ns, 51'000u);
   EXPECT_EQ(clocks_.window.end_ns, 52'500u);

@@ -330,9 +330,9 @@ absl::Status Check(const ClockModel& model) {
   return Check(model.findings);
 }
 
-// TakeInstance, TakeDevice and TakeOrder read one row of their kind and add it to `clocks`. Each
+// ReadInstance, TakeDevice and ReadOrder read one row of their kind and add it to `clocks`. Each
 // fails with INVALID_ARGUMENT if the row is malformed or out of order.
-absl::Status TakeInstance(StoredBytesReader& in, CaptureClocks& clocks) {
+absl::Status ReadInstance(StoredBytesReader& in, CaptureClocks& clocks) {
   InstanceClock clock;
   clock.instance_id = in.String();
   clock.boot_id = in.String();
@@ -390,7 +390,7 @@ absl::Status TakeDevice(StoredBytesReader& in, CaptureClocks& clocks) {
   return absl::OkStatus();
 }
 
-absl::Status TakeOrder(StoredBytesReader& in, CaptureClocks& clocks) {
+absl::Status ReadOrder(StoredBytesReader& in, CaptureClocks& clocks) {
   ASSIGN_OR_RETURN(OrderCheck check, ReadOrderCheck(in));
   clocks.order.push_back(std::move(check));
   return absl::OkStatus();
@@ -404,11 +404,11 @@ absl::Status TakeRow(std::string_view row, CaptureClocks& clocks) {
   }
   switch (in.EnumUpTo(RowKind::kOrder)) {
     case RowKind::kInstance:
-      return TakeInstance(in, clocks);
+      return ReadInstance(in, clocks);
     case RowKind::kDevice:
       return TakeDevice(in, clocks);
     case RowKind::kOrder:
-      return TakeOrder(in, clocks);
+      return ReadOrder(in, clocks);
   }
   return InvalidArgument("the kind is unknown");
 }

@@ -38,7 +38,7 @@ void ExpectEqual(const DeviceMap& a, const DeviceMap& b) {
   }
 }
 
-TEST(ClockRows, GiveBackEverything) {
+TEST(ClockRows, RoundTripEverything) {
   const CaptureClocks clocks = OneOfEach();
   const auto rows = EncodeClockRows(clocks);
   ASSERT_EQ(rows.size(), clocks.instances.size() + clocks.devices.size() + clocks.order.size());
@@ -109,7 +109,7 @@ TEST(ClockRows, EveryPrefixIsRefused) {
   }
 }
 
-TEST(ClockRows, AnyByteFlippedIsRefusedOrStillMakesSense) {
+TEST(ClockRows, FlippedByteIsRejectedOrValid) {
   for (const std::string& row : EncodeClockRows(OneOfEach())) {
     for (size_t at = 0; at < row.size(); ++at) {
       for (const int bit : {0, 3, 6, 7}) {
@@ -125,7 +125,7 @@ TEST(ClockRows, AnyByteFlippedIsRefusedOrStillMakesSense) {
 }
 
 // What a fit cannot have given, in rows that are well formed.
-TEST(ClockRows, RefuseWhatMakesNoSense) {
+TEST(ClockRows, RejectInvalidValues) {
   const auto refusal = [](auto change) {
     CaptureClocks clocks = OneOfEach();
     change(clocks);

@@ -24,7 +24,7 @@ constexpr uint64_t kFinalizeIntervalNs = 5'000'000'000;
 // Agents send their measurements when a capture ends. If an agent is gone, nothing comes.
 constexpr uint64_t kLastEvidenceNs = 3'000'000'000;
 // How often AwaitEvidence looks for new evidence.
-constexpr std::chrono::milliseconds kLookAgain(20);
+constexpr std::chrono::milliseconds kRetryDelay(20);
 // Evidence from before and after a capture improves its models. Larger than the margin of the
 // cache, so that a later build may use more.
 constexpr uint64_t kCaptureMarginNs = kHourNs / 4;
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<ClockService>> ClockService::Start(const Options&
   // The timescale starts as REALTIME and is never steered; after a restart within one boot it
   // continues.
   ASSIGN_OR_RETURN(const ReferenceEpoch epoch,
-                   deps.store.clocks().TakeEpoch(RawOrigin(), now_ns - clocks.RawNs(), now_ns));
+                   deps.store.clocks().ContinueEpoch(RawOrigin(), now_ns - clocks.RawNs(), now_ns));
   std::unique_ptr<ClockService> service(new ClockService(options, deps, epoch));
   RETURN_IF_ERROR(service->Listen(options));
   service->keeper_ = std::make_unique<ReferenceHostClockCollector>(
@@ -102,19 +102,19 @@ ClockService::~ClockService() {
 }
 
 // An error is logged; the next try is in ten minutes.
-void ClockService::PruneAndAgain() {
+void ClockService::PruneAndReschedule() {
   if (const absl::Status status = Prune(); !status.ok()) {
     SPDLOG_WARN("cannot remove old clock evidence: {}", std::string(status.message()));
   }
-  background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
+  background_.PostDelayedTask([this] { PruneAndReschedule(); }, kPruneIntervalNs);
 }
 
-void ClockService::FinalizeAndAgain() {
+void ClockService::FinalizeAndReschedule() {
   const absl::Status status = finalizer_.Run();
   if (!status.ok() && !absl::IsCancelled(status)) {
     SPDLOG_WARN("cannot store final models of captures' clocks: {}", std::string(status.message()));
   }
-  background_.PostDelayedTask([this] { FinalizeAndAgain(); }, kFinalizeIntervalNs);
+  background_.PostDelayedTask([this] { FinalizeAndReschedule(); }, kFinalizeIntervalNs);
 }
 
 // The responder comes first, because the gateway announces its port to agents.
@@ -135,8 +135,8 @@ absl::Status ClockService::Listen(const Options& options) {
   gateway_ = std::make_unique<ClockGateway>(
       ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_, admission_});
   // Pruning waits for one interval; finalizing starts at once.
-  background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
-  background_.PostTask([this] { FinalizeAndAgain(); });
+  background_.PostDelayedTask([this] { PruneAndReschedule(); }, kPruneIntervalNs);
+  background_.PostTask([this] { FinalizeAndReschedule(); });
   background_thread_ = std::thread([this] { background_.Run(); });
   return absl::OkStatus();
 }
@@ -144,23 +144,23 @@ absl::Status ClockService::Listen(const Options& options) {
 // Polls, because evidence arrives by way of the store and nothing signals it. Streams are read only
 // if the capture ended a moment ago.
 absl::Status ClockService::AwaitEvidence(const CaptureRecord& record) const {
-  const auto may_continue = [&] {
+  const auto can_continue = [&] {
     return HasEnded(record.state) && !book_.is_closed() &&
            clock_.RealtimeNs() < record.ended_realtime_ns + kLastEvidenceNs;
   };
-  if (!may_continue()) return absl::OkStatus();
+  if (!can_continue()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const LastEvents last_events, LastEventsOf(store_, record));
-  while (may_continue()) {
+  while (can_continue()) {
     ASSIGN_OR_RETURN(const bool reaches, EvidenceReaches(store_.clocks(), last_events));
     if (reaches) break;
-    std::this_thread::sleep_for(kLookAgain);
+    std::this_thread::sleep_for(kRetryDelay);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<CaptureClocks> ClockService::OfCapture(const CaptureRecord& record) {
+absl::StatusOr<CaptureClocks> ClockService::ForCapture(const CaptureRecord& record) {
   RETURN_IF_ERROR(AwaitEvidence(record));
-  return book_.OfCapture(record);
+  return book_.ForCapture(record);
 }
 
 absl::StatusOr<CaptureClocks> ClockService::HostsOfCapture(const CaptureRecord& record) const {

@@ -80,7 +80,7 @@ class ClockService final : public SessionClocks {
   // Return what the cache has for a capture. Shortly after its end the last evidence may still be
   // under way: they block until it has arrived, at most until three seconds after the end. Any
   // thread.
-  absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
+  absl::StatusOr<CaptureClocks> ForCapture(const CaptureRecord& record);
   absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
   // Returns how well the clocks of a capture's hosts are currently known; omits unknown ones. Any
   // thread.
@@ -99,7 +99,8 @@ class ClockService final : public SessionClocks {
   absl::Status Prune();
 
  private:
-  // Waits until the evidence reaches the last events or cannot be expected any more, see OfCapture.
+  // Waits until the evidence reaches the last events or cannot be expected any more, see
+  // ForCapture.
   absl::Status AwaitEvidence(const CaptureRecord& record) const;
   // Builds the parts; Start then calls Listen.
   ClockService(const Options& options, const Deps& deps, const ReferenceEpoch& epoch);
@@ -107,8 +108,8 @@ class ClockService final : public SessionClocks {
   // requested.
   absl::Status Listen(const Options& options);
   // Prune and finalize, and post themselves again. Called on background_.
-  void PruneAndAgain();
-  void FinalizeAndAgain();
+  void PruneAndReschedule();
+  void FinalizeAndReschedule();
 
   const uint64_t retention_ns_;
   CallAdmission* const admission_;

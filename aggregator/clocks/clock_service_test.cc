@@ -122,7 +122,7 @@ TEST_F(ClockServiceTest, StoresEvidenceThatOutlivesARestart) {
 
 // An agent that makes up evidence, in many calls and of many boots.
 TEST_F(ClockServiceTest, StoresNoMoreOfAnInstanceThanAllowed) {
-  struct Talk {
+  struct ClockDialogue {
     grpc::ClientContext context;
     std::unique_ptr<grpc::ClientReaderWriter<v1::ClockReport, v1::ClockOrder>> call;
   };
@@ -136,7 +136,7 @@ TEST_F(ClockServiceTest, StoresNoMoreOfAnInstanceThanAllowed) {
   }
   const std::string observations = EncodeClockEvidence(evidence);
   const auto send = [&](const std::vector<std::string>& instances, uint64_t rounds) {
-    std::vector<Talk> talks(instances.size());
+    std::vector<ClockDialogue> talks(instances.size());
     v1::ClockOrder order;
     for (size_t i = 0; i < talks.size(); ++i) {
       v1::ClockReport hello = Hello();
@@ -146,13 +146,13 @@ TEST_F(ClockServiceTest, StoresNoMoreOfAnInstanceThanAllowed) {
       ASSERT_TRUE(talks[i].call->Write(hello) && talks[i].call->Read(&order));
     }
     for (uint64_t number = 1; number <= rounds; ++number) {
-      for (Talk& talk : talks) ASSERT_TRUE(talk.call->Write(Batch(number, observations)));
-      for (Talk& talk : talks) {
+      for (ClockDialogue& talk : talks) ASSERT_TRUE(talk.call->Write(Batch(number, observations)));
+      for (ClockDialogue& talk : talks) {
         ASSERT_TRUE(talk.call->Read(&order));
         EXPECT_EQ(order.receipt().number(), number) << "every batch is acknowledged";
       }
     }
-    for (Talk& talk : talks) {
+    for (ClockDialogue& talk : talks) {
       talk.call->WritesDone();
       EXPECT_TRUE(talk.call->Finish().ok());
     }
@@ -242,7 +242,7 @@ TEST_F(ClockServiceTest, AnswersInACall) {
   EXPECT_TRUE(call->Finish().ok());
 }
 
-TEST_F(ClockServiceTest, PrunesWhatIsOldButForCaptures) {
+TEST_F(ClockServiceTest, PrunesOldEvidenceExceptForCaptures) {
   const uint64_t now_ns = clock_.RealtimeNs();
   const uint64_t hour_ns = 3'600'000'000'000;
   CaptureRecord capture;

@@ -47,7 +47,7 @@ class ClockStepsTest : public ::testing::Test {
   std::string news_;
 };
 
-TEST_F(ClockStepsTest, SaysOnceThatTheClockWasSetAndThatItIsRightAgain) {
+TEST_F(ClockStepsTest, ReportsClockStepAndRecoveryOnce) {
   Start(false);
   EXPECT_THAT(news_, IsEmpty());
   EXPECT_EQ(steps_->Check(), std::nullopt);
@@ -61,7 +61,7 @@ TEST_F(ClockStepsTest, SaysOnceThatTheClockWasSetAndThatItIsRightAgain) {
   EXPECT_EQ(Gauge(), 0.0);
 }
 
-TEST_F(ClockStepsTest, SaysOfASmallStepThatItIsFollowedSlowly) {
+TEST_F(ClockStepsTest, ReportsSlowCorrectionOfSmallStep) {
   Start(false);
   system_.StepRealtimeNs(-30'000'000'000);
   EXPECT_THAT(steps_->Check().value_or(""),

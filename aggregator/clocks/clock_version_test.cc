@@ -77,7 +77,7 @@ class ClockVersionTest : public ::testing::Test {
     }
   }
   CaptureClocks Clocks() {
-    const auto clocks = book_->OfCapture(record_);
+    const auto clocks = book_->ForCapture(record_);
     EXPECT_TRUE(clocks.ok()) << clocks.status();
     return clocks.value_or(CaptureClocks());
   }
@@ -108,7 +108,7 @@ class ClockVersionTest : public ::testing::Test {
   std::unique_ptr<ClockModelCache> book_;
 };
 
-TEST_F(ClockVersionTest, OfARunningCaptureNothingIsStored) {
+TEST_F(ClockVersionTest, StoresNothingForRunningCapture) {
   const auto rows = Rows(0, false);
   AddEvidence("i-agent-a", 50, 60);
   EXPECT_NE(Rows(0, false), rows);
@@ -146,7 +146,7 @@ TEST_F(ClockVersionTest, AFitOfTheSameEvidenceIsTheSameToTheBit) {
   EXPECT_EQ(**store_->clock_models().NewestHeader(record_.id), header);
 }
 
-TEST_F(ClockVersionTest, SaysOutOfWhatItWasFitted) {
+TEST_F(ClockVersionTest, RecordsEvidenceOfFit) {
   End();
   clock_ = FakeClock(ClockModelCache::FinalAtNs(record_));
   Rows(1, true);
@@ -196,7 +196,7 @@ TEST_F(ClockVersionTest, AMachineThatComesLateIsNotWaitedForToBeFinal) {
   EXPECT_EQ(metrics_.fits.Value(), fits);
 }
 
-TEST_F(ClockVersionTest, AnotherBuildFitsAnewWhatItsEvidenceIsThereFor) {
+TEST_F(ClockVersionTest, OtherBuildRefitsIfEvidenceExists) {
   End();
   clock_ = FakeClock(ClockModelCache::FinalAtNs(record_));
   const auto rows = Rows(1, true);
@@ -218,7 +218,7 @@ TEST_F(ClockVersionTest, WithoutItsEvidenceAVersionStaysWhateverTheBuild) {
   EXPECT_EQ(Rows(1, true), rows);
 }
 
-TEST_F(ClockVersionTest, WhatLostItsEvidenceBeforeItWasFinalBecomesFinalAsItIs) {
+TEST_F(ClockVersionTest, VersionWithoutEvidenceBecomesFinal) {
   End();
   const auto rows = Rows(1, false);
   ASSERT_GT(store_->clocks().Prune(kVersionStart + 45 * kSecond, {})->batches, 0u);
@@ -227,7 +227,7 @@ TEST_F(ClockVersionTest, WhatLostItsEvidenceBeforeItWasFinalBecomesFinalAsItIs) 
   EXPECT_EQ(Rows(2, true), rows);
 }
 
-TEST_F(ClockVersionTest, AVersionThatIsNoneOfOursIsFittedAnew) {
+TEST_F(ClockVersionTest, RefitsForeignVersion) {
   End();
   const auto rows = Rows(1, false);
   ASSERT_TRUE(store_->clock_models().Put(record_.id, {7, "of another time", {"a", "b"}}).ok());
@@ -248,7 +248,7 @@ TEST_F(ClockVersionTest, WithoutEvidenceThereIsAVersionAllTheSame) {
   EXPECT_EQ(metrics_.fits.Value(), 1);
 }
 
-TEST_F(ClockVersionTest, OfACaptureThatIsDeletedMeanwhileNothingIsStored) {
+TEST_F(ClockVersionTest, StoresNothingForDeletedCapture) {
   End();
   ASSERT_TRUE(store_->DeleteCapture(record_.id).ok());
   EXPECT_EQ(Clocks().version, 0u);
@@ -274,12 +274,12 @@ TEST_F(ClockVersionTest, AStoreThatTakesNoWritesCostsTheVersionAndNothingElse) {
   store_.reset();
 }
 
-TEST_F(ClockVersionTest, ManyWhoAskAtOnceGetTheSame) {
+TEST_F(ClockVersionTest, ConcurrentRequestsGetSameVersion) {
   End();
   std::vector<CaptureClocks> got(6);
   std::vector<std::thread> threads;
   for (CaptureClocks& clocks : got) {
-    threads.emplace_back([this, &clocks] { clocks = book_->OfCapture(record_).value(); });
+    threads.emplace_back([this, &clocks] { clocks = book_->ForCapture(record_).value(); });
   }
   for (std::thread& thread : threads) thread.join();
   for (const CaptureClocks& clocks : got) {
@@ -293,11 +293,11 @@ TEST_F(ClockVersionTest, ManyWhoAskAtOnceGetTheSame) {
 TEST_F(ClockVersionTest, AfterCloseNothingIsFitted) {
   End();
   book_->Close();
-  EXPECT_TRUE(absl::IsCancelled(book_->OfCapture(record_).status()));
+  EXPECT_TRUE(absl::IsCancelled(book_->ForCapture(record_).status()));
   EXPECT_TRUE(absl::IsCancelled(book_->Now(clock_.RealtimeNs()).status()));
 }
 
-TEST_F(ClockVersionTest, TheFinalizerStoresWhatNobodyAsksFor) {
+TEST_F(ClockVersionTest, FinalizerStoresUnrequestedVersions) {
   ClockFinalizer finalizer(*store_, *book_);
   ASSERT_TRUE(finalizer.Run().ok());
   End();
@@ -315,7 +315,7 @@ TEST_F(ClockVersionTest, TheFinalizerStoresWhatNobodyAsksFor) {
   ASSERT_TRUE(finalizer.Run().ok());
 }
 
-TEST_F(ClockVersionTest, TheFinalizerGoesOnAfterWhatItCannotRead) {
+TEST_F(ClockVersionTest, FinalizerSkipsUnreadableCapture) {
   End();
   clock_ = FakeClock(ClockModelCache::FinalAtNs(record_));
   CaptureRecord second = record_;

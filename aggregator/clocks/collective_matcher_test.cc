@@ -47,7 +47,7 @@ TEST(CollectiveMatcherTest, MatchesByNumberWhateverTheTimes) {
               ElementsAre("5:1 0@100-200 1@9000-9100", "5:2 0@300-400 1@9200-9300"));
 }
 
-TEST(CollectiveMatcherTest, KeepsWhatIsThereOfACollectiveWithMissingMembers) {
+TEST(CollectiveMatcherTest, KeepsCollectiveWithMissingMembers) {
   EXPECT_THAT(Match({Member(0, 1, 100, 200), Member(2, 1, 110, 210)}),
               ElementsAre("5:1 0@100-200 2@110-210"));
 }
@@ -58,19 +58,19 @@ TEST(CollectiveMatcherTest, KeepsGroupsApart) {
   EXPECT_THAT(Match({Member(0, 1, 100, 200), other}), IsEmpty());
 }
 
-TEST(CollectiveMatcherTest, LeavesOutACollectiveInWhichAMemberStandsTwice) {
+TEST(CollectiveMatcherTest, SkipsCollectiveWithDuplicateMember) {
   EXPECT_THAT(Match({Member(0, 1, 100, 200), Member(0, 1, 300, 400), Member(1, 1, 110, 210),
                      Member(0, 2, 500, 600), Member(1, 2, 510, 610)}),
               ElementsAre("5:2 0@500-600 1@510-610"));
 }
 
-TEST(CollectiveMatcherTest, LeavesOutAMemberWhoseNumbersDoNotGoWithItsTime) {
+TEST(CollectiveMatcherTest, SkipsMemberWithInconsistentNumbers) {
   EXPECT_THAT(Match({Member(0, 1, 100, 200), Member(1, 1, 110, 210), Member(2, 1, 320, 420),
                      Member(0, 2, 300, 400), Member(1, 2, 310, 410), Member(2, 2, 120, 220)}),
               ElementsAre("5:1 0@100-200 1@110-210", "5:2 0@300-400 1@310-410"));
 }
 
-TEST(CollectiveMatcherTest, LeavesOutTimesThatCannotBe) {
+TEST(CollectiveMatcherTest, SkipsImpossibleTimes) {
   EXPECT_THAT(Match({Member(0, 1, 200, 100), Member(1, 1, 50, 60)}), IsEmpty());
   EXPECT_THAT(Match({Member(0, 1, 100, kCollectiveTimeMaxNs + 1), Member(1, 1, 50, 60)}),
               IsEmpty());

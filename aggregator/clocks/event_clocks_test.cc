@@ -55,7 +55,7 @@ class EventClocksTest : public ::testing::Test {
     return clocks;
   }
   static uint64_t Apart(uint64_t a, uint64_t b) { return a < b ? b - a : a - b; }
-  static Outcome Look(const CaptureClocks& clocks, const TestCoreWorld& world,
+  static Outcome Poll(const CaptureClocks& clocks, const TestCoreWorld& world,
                       const StreamIdentity& stream, bool names_cores = true) {
     DeviceTimes times;
     times.Begin(&clocks.maps, stream);
@@ -96,7 +96,7 @@ TEST_F(EventClocksTest, ACounterThatDriftsIsWithinItsBoundWhereTheRuntimesStamps
   EXPECT_EQ(clocks.devices[0].executions, 200u);
   EXPECT_EQ(clocks.devices[0].sync_points, 200u);
   EXPECT_THAT(clocks.devices[0].findings, IsEmpty());
-  const Outcome outcome = Look(clocks, world, TestStream(3));
+  const Outcome outcome = Poll(clocks, world, TestStream(3));
   EXPECT_EQ(outcome.kept, 0u);
   EXPECT_EQ(outcome.beyond_bound, 0u);
   EXPECT_LE(outcome.bound_ns, clocks.devices[0].bound_ns + 10);
@@ -106,7 +106,7 @@ TEST_F(EventClocksTest, ACounterThatDriftsIsWithinItsBoundWhereTheRuntimesStamps
   EXPECT_GE(outcome.runtime_worst_ns, 10 * outcome.worst_ns);
 }
 
-TEST_F(EventClocksTest, ADamagedChunkIsTold) {
+TEST_F(EventClocksTest, ReportsDamagedChunk) {
   TestCoreWorld world({});
   Run(world, 50);
   world.Put(*store_, 1, TestStream(3));
@@ -119,12 +119,12 @@ TEST_F(EventClocksTest, ADamagedChunkIsTold) {
   EXPECT_THAT(clocks.devices[0].findings[0].words, HasSubstr("1 chunks of its core are damaged"));
 }
 
-TEST_F(EventClocksTest, WithoutHostEventsItRestsOnSyncPointsAndSaysHowFarTheyAreWorth) {
+TEST_F(EventClocksTest, UsesSyncPointsWithoutHostEvents) {
   TestCoreWorld world({.has_host_events = false});
   Run(world, 50);
   world.Put(*store_, 1, TestStream(0));
   const CaptureClocks clocks = Clocks();
-  const Outcome outcome = Look(clocks, world, TestStream(0));
+  const Outcome outcome = Poll(clocks, world, TestStream(0));
   EXPECT_EQ(outcome.kept, 0u);
   EXPECT_EQ(outcome.beyond_bound, 0u);
   EXPECT_GE(clocks.devices[0].bound_ns, 10'000u);
@@ -137,7 +137,7 @@ TEST_F(EventClocksTest, WithoutSyncPointsItRestsOnBrackets) {
   const CaptureClocks clocks = Clocks();
   ASSERT_EQ(clocks.devices.size(), 1u);
   EXPECT_EQ(clocks.devices[0].sync_points, 0u);
-  const Outcome outcome = Look(clocks, world, TestStream(0));
+  const Outcome outcome = Poll(clocks, world, TestStream(0));
   EXPECT_EQ(outcome.kept, 0u);
   EXPECT_EQ(outcome.beyond_bound, 0u);
 }
@@ -158,7 +158,7 @@ TEST_F(EventClocksTest, ACounterThatStartsAgainHasAMapForEachRun) {
   for (const ClockFinding& finding : clocks.devices[0].findings) {
     EXPECT_GE(finding.x_end_ns, finding.x_begin_ns);
   }
-  const Outcome outcome = Look(clocks, world, TestStream(0));
+  const Outcome outcome = Poll(clocks, world, TestStream(0));
   EXPECT_EQ(outcome.kept, 0u);
   EXPECT_EQ(outcome.beyond_bound, 0u);
   EXPECT_LE(outcome.bound_ns, 20'000u);
@@ -171,7 +171,7 @@ TEST_F(EventClocksTest, AHostsClockThatIsSetBackLeavesTheDevicesWhereTheyWere) {
   Run(world, 60, 4'000 * kMs);
   world.Put(*store_, 1, TestStream(0));
   const CaptureClocks clocks = Clocks();
-  const Outcome outcome = Look(clocks, world, TestStream(0));
+  const Outcome outcome = Poll(clocks, world, TestStream(0));
   EXPECT_EQ(clocks.devices[0].map.parts.size(), 2u);
   EXPECT_EQ(outcome.kept, 0u);
   EXPECT_EQ(outcome.beyond_bound, 0u);
@@ -186,7 +186,7 @@ TEST_F(EventClocksTest, TwoPhysicalCoresOfALogicalOneHaveAClockEach) {
   EXPECT_EQ(clocks.devices[0].core, (DeviceCore{4, 8}));
   EXPECT_EQ(clocks.devices[1].core, (DeviceCore{4, 9}));
   for (const bool names_cores : {true, false}) {
-    const Outcome outcome = Look(clocks, world, TestStream(4), names_cores);
+    const Outcome outcome = Poll(clocks, world, TestStream(4), names_cores);
     EXPECT_EQ(outcome.kept, 0u) << "their counters are seconds apart";
     EXPECT_EQ(outcome.beyond_bound, 0u);
   }
@@ -201,12 +201,12 @@ TEST_F(EventClocksTest, CoresOfOtherStreamsWithTheSameNumbersAreOtherCores) {
   there.Put(*store_, 1, TestStream(1));
   const CaptureClocks clocks = Clocks();
   EXPECT_EQ(clocks.devices.size(), 2u);
-  EXPECT_EQ(Look(clocks, here, TestStream(0)).beyond_bound, 0u);
-  EXPECT_EQ(Look(clocks, there, TestStream(1)).beyond_bound, 0u);
-  EXPECT_EQ(Look(clocks, there, TestStream(2)).mapped, 0u);
+  EXPECT_EQ(Poll(clocks, here, TestStream(0)).beyond_bound, 0u);
+  EXPECT_EQ(Poll(clocks, there, TestStream(1)).beyond_bound, 0u);
+  EXPECT_EQ(Poll(clocks, there, TestStream(2)).mapped, 0u);
 }
 
-TEST_F(EventClocksTest, ARingThatBeganAnewLeavesTheRuntimesStamps) {
+TEST_F(EventClocksTest, RestartedRingKeepsRuntimeStamps) {
   TestCoreWorld world({});
   Run(world, 20);
   world.Put(*store_, 1, TestStream(0));
@@ -215,17 +215,17 @@ TEST_F(EventClocksTest, ARingThatBeganAnewLeavesTheRuntimesStamps) {
   world.Put(*store_, 1, TestStream(0));
   const CaptureClocks clocks = Clocks();
   ASSERT_EQ(clocks.devices.size(), 1u);
-  EXPECT_EQ(Look(clocks, world, TestStream(0)).mapped, 0u);
+  EXPECT_EQ(Poll(clocks, world, TestStream(0)).mapped, 0u);
   ASSERT_EQ(clocks.devices[0].findings.size(), 1u);
   EXPECT_THAT(clocks.devices[0].findings[0].words, HasSubstr("restarted during the capture"));
 }
 
-TEST_F(EventClocksTest, ACoreOfWhichNothingIsToldHasNoClock) {
+TEST_F(EventClocksTest, CoreWithoutEvidenceHasNoClock) {
   TestCoreWorld world({.has_sync_points = false, .has_host_events = false});
   Run(world, 20);
   world.Put(*store_, 1, TestStream(0));
   const CaptureClocks clocks = Clocks();
-  EXPECT_EQ(Look(clocks, world, TestStream(0)).mapped, 0u);
+  EXPECT_EQ(Poll(clocks, world, TestStream(0)).mapped, 0u);
 }
 
 TEST_F(EventClocksTest, TheSameChunksGiveTheSameMaps) {

@@ -21,7 +21,7 @@ constexpr int kInversionSteps = 4;
 // The first fit runs on the thread, so that the constructor does not wait for the disk.
 LiveClocks::LiveClocks(const ClockEvidenceStore& evidence, const Clock& clock)
     : evidence_(evidence), clock_(clock) {
-  loop_.PostTask([this] { RefreshAndAgain(); });
+  loop_.PostTask([this] { RefreshAndReschedule(); });
   thread_ = std::thread([this] { loop_.Run(); });
 }
 
@@ -30,9 +30,9 @@ LiveClocks::~LiveClocks() {
   thread_.join();
 }
 
-void LiveClocks::RefreshAndAgain() {
+void LiveClocks::RefreshAndReschedule() {
   RefreshNow();
-  loop_.PostDelayedTask([this] { RefreshAndAgain(); }, kRefreshNs);
+  loop_.PostDelayedTask([this] { RefreshAndReschedule(); }, kRefreshNs);
 }
 
 void LiveClocks::Refresh() {
@@ -51,7 +51,7 @@ void LiveClocks::RefreshNow() {
   const RealtimeWindow window{.begin_ns = now_ns > kEvidenceNs ? now_ns - kEvidenceNs : 0};
   auto models = std::make_shared<Models>();
   for (const HostBoot& host : *hosts) {
-    if (IsReferenceKeeper(host)) continue;
+    if (IsReferenceHost(host)) continue;
     const auto evidence = evidence_.Read(host, window);
     // Damage is reported by those who need the evidence for a capture.
     if (!evidence.ok() || evidence->exchanges.empty()) continue;

@@ -54,7 +54,7 @@ class LiveClocks {
   using Models = std::map<HostBoot, ClockModel>;
 
   // Called on loop_.
-  void RefreshAndAgain();
+  void RefreshAndReschedule();
   // Returns nullopt if the bound is unknown. Requires a model with a segment.
   static std::optional<MomentOnHost> MomentBy(const ClockModel& model, uint64_t reference_ns);
   // Returns the newest models; they stay valid for the caller when they are replaced.

@@ -47,7 +47,7 @@ class LiveClocksTest : public ::testing::Test {
   std::unique_ptr<Store> store_ = Store::Open("live", {.in_memory = true}).value();
 };
 
-TEST_F(LiveClocksTest, TellsAMomentAheadWithABound) {
+TEST_F(LiveClocksTest, PredictsTimeWithBound) {
   Measure(10);
   LiveClocks clocks(store_->clocks(), clock_);
   clocks.RefreshNow();
@@ -60,7 +60,7 @@ TEST_F(LiveClocksTest, TellsAMomentAheadWithABound) {
   EXPECT_LT(told->bound_ns, 1'000'000u);
 }
 
-TEST_F(LiveClocksTest, SaysNothingOfHostsWithoutNewEvidence) {
+TEST_F(LiveClocksTest, OmitsHostsWithoutRecentEvidence) {
   Measure(10);
   clock_.AdvanceNs(10 * LiveClocks::kEvidenceNs);
   LiveClocks clocks(store_->clocks(), clock_);

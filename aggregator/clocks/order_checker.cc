@@ -33,7 +33,7 @@ bool BelongTogether(const OrderCheck& check) {
 }
 
 // Returns the sentence for people; `reason` is why nothing was compared, empty if something was.
-std::string WordsOf(const OrderCheck& check, const std::string& reason) {
+std::string DescribeCheck(const OrderCheck& check, const std::string& reason) {
   if (!reason.empty()) return fmt::format("{} could not be compared: {}", check.event_type, reason);
   if (!check.is_conclusive) {
     return fmt::format(
@@ -90,8 +90,7 @@ CollectiveReader OrderChecker::ReaderForCore() const {
 }
 
 // The group is the operation and the sequence the execution: that is what the matcher compares by.
-bool OrderChecker::TakePart(const CollectivePart& part, Times& times,
-                            CollectiveEvent& event) const {
+bool OrderChecker::AddPart(const CollectivePart& part, Times& times, CollectiveEvent& event) const {
   if (!classes_.Has(part.type) || part.operation > UINT32_MAX) return false;
   const auto enter = times.At(part, part.enter_counter_ns, part.enter_ns);
   const auto exit = times.At(part, part.exit_counter_ns, part.exit_ns);
@@ -148,7 +147,7 @@ void OrderChecker::AddCore(const StreamRecord& stream, CollectiveReader& reader)
     }
     CollectiveEvent event;
     // Omitted rather than guessed: a wrong time would be reported as a violation.
-    if (!is_known || !TakePart(part, times, event)) {
+    if (!is_known || !AddPart(part, times, event)) {
       ++group.left_out;
       continue;
     }
@@ -218,7 +217,7 @@ OrderCheck OrderChecker::Check(const Key& key, Group& group) const {
   }
   // Nothing was compared, so every event is left out.
   if (!reason.empty()) check.left_out = check.events;
-  check.words = WordsOf(check, reason);
+  check.words = DescribeCheck(check, reason);
   return check;
 }
 

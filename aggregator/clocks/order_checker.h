@@ -55,7 +55,7 @@ class OrderChecker {
   // events over all groups.
   void Thin(uint64_t stride);
   // Returns false if a part has no known time. Otherwise fills `event` with reference times.
-  bool TakePart(const CollectivePart& part, Times& times, CollectiveEvent& event) const;
+  bool AddPart(const CollectivePart& part, Times& times, CollectiveEvent& event) const;
   // Judges one group; states the reason if it cannot be compared.
   OrderCheck Check(const Key& key, Group& group) const;
   // Fills the counts and the worst violations. Reorders the group's events.

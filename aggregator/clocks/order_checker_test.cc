@@ -87,7 +87,7 @@ class OrderCheckerTest : public ::testing::Test {
   std::mt19937_64 random_{7};
 };
 
-TEST_F(OrderCheckerTest, RightClocksShowNothingBeforeItsCause) {
+TEST_F(OrderCheckerTest, CorrectClocksShowNoViolation) {
   TestCoreWorld a(Rank(0)), b(Rank(1));
   Execute(a, b);
   Put(a, b);
@@ -108,7 +108,7 @@ TEST_F(OrderCheckerTest, RightClocksShowNothingBeforeItsCause) {
   }
 }
 
-TEST_F(OrderCheckerTest, AClockThatIsOffWithinItsBoundIsSaidToBeExplained) {
+TEST_F(OrderCheckerTest, OffsetWithinBoundExplainsViolation) {
   TestCoreWorld a(Rank(0)), b(Rank(1));
   Execute(a, b);
   Put(a, b);
@@ -131,7 +131,7 @@ TEST_F(OrderCheckerTest, AClockThatIsOffWithinItsBoundIsSaidToBeExplained) {
   }
 }
 
-TEST_F(OrderCheckerTest, FewThatNoBoundExplainsAreTold) {
+TEST_F(OrderCheckerTest, ReportsUnexplainedViolations) {
   TestCoreWorld a(Rank(0)), b(Rank(1));
   Execute(a, b, 400);
   // One collective of many in which a leaves 5 ms before b enters.
@@ -149,7 +149,7 @@ TEST_F(OrderCheckerTest, FewThatNoBoundExplainsAreTold) {
   EXPECT_THAT(checks[0].words, HasSubstr("1 of them by more than"));
 }
 
-TEST_F(OrderCheckerTest, ExecutionsThatAreNumberedOtherwiseConcludeNothing) {
+TEST_F(OrderCheckerTest, DifferentlyNumberedExecutionsAreInconclusive) {
   TestCoreWorld a(Rank(0)), b(Rank(1));
   b.Execute(40 * kOrderMs, 5 * kOrderMs);  // a warm-up on this one alone
   Execute(a, b);

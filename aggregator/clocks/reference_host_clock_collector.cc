@@ -59,7 +59,7 @@ void ReferenceHostClockCollector::OnBatch(ClockEvidence batch) {
                              .path = ProbePath::kPeer});
   ++*waiting_;
   // The callback may run after this is destroyed, so it owns the counter.
-  deps_.writer.Submit({.host = ReferenceKeeper(raw_origin_),
+  deps_.writer.Submit({.host = ReferenceHost(raw_origin_),
                        .measured_realtime_ns = deps_.clock.RealtimeNs(),
                        .observations = EncodeClockEvidence(batch)},
                       [waiting = waiting_](const absl::Status&) { --*waiting; });

@@ -20,7 +20,7 @@
 namespace neurontrace {
 
 // Collects the aggregator's own clock evidence: snapshots, events and UTC of the host that keeps
-// the reference. Works as an agent does on its host and stores the evidence under ReferenceKeeper.
+// the reference. Works as an agent does on its host and stores the evidence under ReferenceHost.
 // It relates the reference to UTC; nothing else depends on it. Has a thread of its own, because
 // nothing on it may wait.
 // thread: own clocks: collects evidence about the clocks of the aggregator's host

@@ -26,7 +26,7 @@ TEST(ArtifactPathsTest, AreThePlacesWhereTheyWereFound) {
               ElementsAre("i-1_pid_1/ntrace.pb", "i-1_pid_2/ntrace.pb"));
 }
 
-TEST(ArtifactPathsTest, OfTwoThatDifferAtOnePlaceTheSecondHasAPlaceOfItsOwn) {
+TEST(ArtifactPathsTest, SecondOfTwoDifferingFilesGetsSeparatePath) {
   const std::string place = "i-1_pid_1/ntrace.pb";
   const std::string of_b = "agent-" + Sha256HexOf("b").substr(0, 12) + "/";
   const auto root = [](const char* path) { return "root-" + ArtifactRootOf(path) + "/"; };
@@ -38,7 +38,7 @@ TEST(ArtifactPathsTest, OfTwoThatDifferAtOnePlaceTheSecondHasAPlaceOfItsOwn) {
   for (const std::string& path : paths) EXPECT_TRUE(IsVolumeName(path)) << path;
 }
 
-TEST(ArtifactPathsTest, WhatIsThereAlreadyHasNone) {
+TEST(ArtifactPathsTest, ExistingFileHasNoNewPath) {
   EXPECT_THAT(ArtifactPaths({Found("a", "/x", "1"), Found("a", "/y", "1"), Found("b", "/x", "1"),
                              Found("b", "/y", "2"), Found("b", "/z", "2")}),
               ElementsAre("i-1_pid_1/ntrace.pb", "", "",
@@ -75,7 +75,7 @@ TEST(WorkerDirectoryTest, NoTwoAreTheSame) {
               ElementsAre("i-1_pid_7", "i-1_pid_7_9", "i-1_pid_7_9_2"));
 }
 
-TEST(WorkerDirectoryTest, WhatAgentsSayStaysAName) {
+TEST(WorkerDirectoryTest, AgentTextStaysPlainName) {
   for (const char* id : {"../../etc", "", "..", "a/b\n", "\xff\xfe"}) {
     const auto names = WorkerDirectories({{.instance_id = id, .pid = 1, .container_id = "/../x"}});
     EXPECT_TRUE(IsVolumeName(names[0])) << names[0];

@@ -24,7 +24,7 @@ class ClaimTest : public ::testing::Test {
   FakeClock clock_;
 };
 
-TEST_F(ClaimTest, TheSecondIsToldWhoHasIt) {
+TEST_F(ClaimTest, SecondClaimantLearnsHolder) {
   const auto first = Take("agg-1 export 7");
   ASSERT_TRUE(first.ok()) << first.status();
   const auto second = Take("agg-2 export 1");
@@ -50,7 +50,7 @@ TEST_F(ClaimTest, IsRenewedAndHoldsThroughManyLeases) {
   }
 }
 
-TEST_F(ClaimTest, OfOneThatDiedItIsTakenAfterTheLeaseAndItsGrace) {
+TEST_F(ClaimTest, TakesClaimOfDeadOwnerAfterLeaseAndGrace) {
   FakeVolume dying(disk_, 2);
   auto dead = Claim::Take(dying, "d", {.name = "a"}, clock_);
   ASSERT_TRUE(dead.ok());
@@ -64,7 +64,7 @@ TEST_F(ClaimTest, OfOneThatDiedItIsTakenAfterTheLeaseAndItsGrace) {
   EXPECT_EQ((*dead)->Keep().code(), absl::StatusCode::kAborted);
 }
 
-TEST_F(ClaimTest, OfAnEarlierProcessOfTheSameStoreItIsTakenAtOnce) {
+TEST_F(ClaimTest, TakesClaimOfEarlierProcessImmediately) {
   FakeVolume dying(disk_, 2);
   const ClaimOwner owner{.name = "a", .lock = "store", .run = "1"};
   const auto dead = Claim::Take(dying, "d", owner, clock_);
@@ -89,7 +89,7 @@ TEST_F(ClaimTest, OnePausedForLongLearnsThatItLostIt) {
   EXPECT_TRUE((*next)->Keep().ok());
 }
 
-TEST_F(ClaimTest, OfOnePausedForLongNothingComesBackAfterTheNextOneHasFinished) {
+TEST_F(ClaimTest, PausedOwnerDoesNotRestoreClaim) {
   auto paused = Take("a");
   ASSERT_TRUE(paused.ok());
   clock_.AdvanceNs(Claim::kClaimLeaseNs + 2 * Claim::kClaimGraceNs);
@@ -151,7 +151,7 @@ TEST_F(ClaimTest, HalfWrittenOnesAndThoseOfTheFarFutureGoByTheTimeOfTheirFile) {
 }
 
 // Nothing tells how old it is, so that waiting does not help.
-TEST_F(ClaimTest, OfOneWhoseFileIsOfTheFutureItIsSaidWhichFileThatIs) {
+TEST_F(ClaimTest, ReportsClaimFileWithFutureTime) {
   disk_.files["d/claim.3.json"] = "{\"own";
   disk_.realtime_ns = clock_.RealtimeNs() + 1'000 * Claim::kClaimLeaseNs;
   const auto status = Take("a").status();

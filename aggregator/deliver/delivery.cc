@@ -136,12 +136,12 @@ absl::StatusOr<std::unique_ptr<Delivery>> Delivery::Begin(Volume& volume, const 
                                                           const Clock& clock) {
   std::unique_ptr<Delivery> delivery(new Delivery(volume, spec, clock));
   ASSIGN_OR_RETURN(delivery->claim_, Claim::Take(volume, delivery->directory_, spec.owner, clock));
-  RETURN_IF_ERROR(delivery->TakeUp());
+  RETURN_IF_ERROR(delivery->Resume());
   return delivery;
 }
 
 // The partial manifest takes precedence: if both exist, the whole one is older.
-absl::Status Delivery::TakeUp() {
+absl::Status Delivery::Resume() {
   for (const std::string_view name : {kPartialManifest, kManifest}) {
     const auto text = volume_.Read(Below(directory_, name), limits::kManifestBytesMax);
     if (absl::IsNotFound(text.status())) continue;
@@ -214,7 +214,7 @@ absl::Status Delivery::Remove(const std::string& name) {
 }
 
 // The partial manifest is written before the manifest is removed: a crash in between leaves both,
-// and TakeUp prefers the partial one.
+// and Resume prefers the partial one.
 absl::Status Delivery::Open() {
   RETURN_IF_ERROR(Save());
   is_open_ = true;
@@ -274,10 +274,10 @@ absl::StatusOr<OutputFiles*> Delivery::BeginStep(const std::string& step,
     steps_.emplace(step, known);
   }
   // No manifest that exists may claim any longer that this step is whole.
-  const bool is_told = known->done() || !is_manifest_gone_;
+  const bool is_reported = known->done() || !is_manifest_gone_;
   // Before Open saves the manifest.
   known->set_done(false);
-  if (is_told) RETURN_IF_ERROR(Open());
+  if (is_reported) RETURN_IF_ERROR(Open());
   v1::DeliveredStep now;
   now.set_name(step);
   now.set_request(request);

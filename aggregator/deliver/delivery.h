@@ -92,7 +92,7 @@ class Delivery {
 
   Delivery(Volume& volume, const Spec& spec, const Clock& clock);
   // Reads the manifest of an earlier delivery and sweeps up after it.
-  absl::Status TakeUp();
+  absl::Status Resume();
   // Writes the partial manifest, by which a successor knows what is there.
   absl::Status Save();
   absl::Status WriteManifest(std::string_view name);

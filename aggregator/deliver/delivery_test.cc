@@ -83,7 +83,7 @@ TEST_F(DeliveryTest, WritesStepsManifestAndChecksums) {
   EXPECT_EQ(written_, 3u);
 }
 
-TEST_F(DeliveryTest, TheSameAgainWritesNothing) {
+TEST_F(DeliveryTest, RepeatedDeliveryWritesNothing) {
   FakeVolume volume(disk_);
   ASSERT_TRUE(Deliver(volume).ok());
   const auto before = disk_.files;
@@ -93,7 +93,7 @@ TEST_F(DeliveryTest, TheSameAgainWritesNothing) {
   EXPECT_EQ(there_, 3u);
 }
 
-TEST_F(DeliveryTest, AFileThatIsGoneOrShorterIsWrittenAgain) {
+TEST_F(DeliveryTest, RewritesMissingOrTruncatedFile) {
   FakeVolume volume(disk_);
   ASSERT_TRUE(Deliver(volume).ok());
   At("a/one") = "f";
@@ -104,7 +104,7 @@ TEST_F(DeliveryTest, AFileThatIsGoneOrShorterIsWrittenAgain) {
   CheckManifest();
 }
 
-TEST_F(DeliveryTest, AnotherRequestReplacesItsStepAloneAndRemovesWhatItDoesNotMake) {
+TEST_F(DeliveryTest, OtherRequestReplacesOnlyItsStep) {
   FakeVolume volume(disk_);
   ASSERT_TRUE(Deliver(volume).ok());
   {
@@ -121,7 +121,7 @@ TEST_F(DeliveryTest, AnotherRequestReplacesItsStepAloneAndRemovesWhatItDoesNotMa
   CheckManifest();
 }
 
-TEST_F(DeliveryTest, DiedAtAnyMomentTheNextOneBringsItToItsEnd) {
+TEST_F(DeliveryTest, NextDeliveryCompletesInterruptedOne) {
   for (const bool renames : {true, false}) {
     uint64_t steps = 0;
     for (uint64_t dies_at = 1;; ++dies_at) {
@@ -179,7 +179,7 @@ TEST_F(DeliveryTest, AfterADeathBetweenTwoManifestsTheOldOneGoesBeforeAFileIsWri
   }
 }
 
-TEST_F(DeliveryTest, AFullVolumeFailsItAndRoomLetsItGoOn) {
+TEST_F(DeliveryTest, FullVolumeFailsAndSpaceResumes) {
   FakeVolume volume(disk_);
   disk_.bytes_max = 900;
   {
@@ -230,7 +230,7 @@ TEST_F(DeliveryTest, OneThatLostItsClaimLeavesTheManifestOfTheNextOne) {
   EXPECT_EQ(disk_.files, before);
 }
 
-TEST_F(DeliveryTest, OfAFileWhoseSyncOutlivesTheClaimNothingStandsUnderItsName) {
+TEST_F(DeliveryTest, FileSyncedAfterClaimLossIsNotPublished) {
   FakeVolume volume(disk_);
   const auto delivery = Begin(volume);
   ASSERT_TRUE(delivery.ok());
@@ -241,7 +241,7 @@ TEST_F(DeliveryTest, OfAFileWhoseSyncOutlivesTheClaimNothingStandsUnderItsName) 
   EXPECT_FALSE(Has("a/one"));
 }
 
-TEST_F(DeliveryTest, WhileItLooksAtManyFilesItsClaimIsKept) {
+TEST_F(DeliveryTest, RenewsClaimWhileCheckingManyFiles) {
   FakeVolume volume(disk_);
   ASSERT_TRUE(Deliver(volume).ok());
   const auto delivery = Begin(volume);
@@ -282,7 +282,7 @@ TEST_F(DeliveryTest, TheManifestIsNotWrittenForEachOfManySteps) {
   EXPECT_EQ(manifests, 2) << "and the checksums";
 }
 
-TEST_F(DeliveryTest, NoManifestSaysThatAStepIsWholeWhileItIsWrittenAgain) {
+TEST_F(DeliveryTest, ManifestNeverListsStepBeingRewritten) {
   FakeVolume volume(disk_);
   ASSERT_TRUE(Deliver(volume).ok());
   const auto delivery = Begin(volume);
@@ -295,7 +295,7 @@ TEST_F(DeliveryTest, NoManifestSaysThatAStepIsWholeWhileItIsWrittenAgain) {
   }
 }
 
-TEST_F(DeliveryTest, MoreFilesThanAManifestTellsOfAreRefusedWhenTheyAreWritten) {
+TEST_F(DeliveryTest, RejectsFilesBeyondManifestLimit) {
   FakeVolume volume(disk_);
   const auto delivery = Begin(volume);
   ASSERT_TRUE(delivery.ok());

@@ -15,7 +15,7 @@ TEST(ExportRootsTest, NamesDestinationsBelowARoot) {
   EXPECT_EQ(roots.Check("/fsx/a/b").value_or(""), "/fsx/a/b");
 }
 
-TEST(ExportRootsTest, RefusesWhatIsBelowNone) {
+TEST(ExportRootsTest, RejectsPathsOutsideRoots) {
   const ExportRoots roots({{"/data/exports"}});
   for (const char* outside : {"/data", "/data/exports2", "/", "/etc"}) {
     const auto status = roots.Check(outside).status();
@@ -40,7 +40,7 @@ TEST(ExportRootsTest, ABucketIsARootLikeADirectory) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ExportRootsTest, SaysWhatIsNoRoot) {
+TEST(ExportRootsTest, RejectsInvalidRoot) {
   EXPECT_EQ(CheckExportRoot("/data"), "");
   EXPECT_NE(CheckExportRoot("/"), "");
   EXPECT_NE(CheckExportRoot("data"), "");

@@ -86,7 +86,7 @@ TEST_F(LocalFileTest, TheParentsOfNewDirectoriesAreSynced) {
   EXPECT_FALSE(IsSynced("x/y/a/b"));
 }
 
-TEST_F(LocalFileTest, TheDirectoryOfAFileThatGoesIsSynced) {
+TEST_F(LocalFileTest, SyncsDirectoryOfRemovedFile) {
   const auto volume = Open(true);
   ASSERT_TRUE(Put(*volume, "a/f", "bytes").ok());
   synced.clear();
@@ -106,7 +106,7 @@ TEST_F(LocalFileTest, ALargeFileIsSyncedWhileItIsWritten) {
   }
 }
 
-TEST_F(LocalFileTest, OneThatHasNoSecondNamesIsToldOfTheOptionForIt) {
+TEST_F(LocalFileTest, SuggestsOptionWithoutHardLinks) {
   const auto volume = Open(true);
   for (const int error : {EPERM, EOPNOTSUPP, ENOSYS}) {
     link_error = error;
@@ -119,7 +119,7 @@ TEST_F(LocalFileTest, OneThatHasNoSecondNamesIsToldOfTheOptionForIt) {
 }
 
 // On volumes without rename two captures can have files of one name.
-TEST_F(LocalFileTest, OfTheSameBytesTheFileThatIsThereStays) {
+TEST_F(LocalFileTest, KeepsExistingFileWithSameBytes) {
   const auto first = Open(false);
   ASSERT_TRUE(Put(*first, "f", "content").ok());
   const auto second = Open(false, "c2");
@@ -138,7 +138,7 @@ TEST_F(LocalFileTest, OfTheSameBytesTheFileThatIsThereStays) {
   }
 }
 
-TEST_F(LocalFileTest, OfTwoWritersOfANameOneWhoseFileIsGoneFails) {
+TEST_F(LocalFileTest, WriterWhoseFileIsRemovedFails) {
   const auto first = Open(false);
   const auto second = Open(false, "c2");
   auto mine = first->Create("f", {});

@@ -79,7 +79,7 @@ TEST_P(LocalVolumeTest, WritesReadsListsAndRemoves) {
   EXPECT_TRUE(v.List("a/none", 10).value().empty());
 }
 
-TEST_P(LocalVolumeTest, WhatIsNotCommittedIsNotThere) {
+TEST_P(LocalVolumeTest, UncommittedFileIsInvisible) {
   auto volume = Open();
   ASSERT_TRUE(volume.ok());
   {
@@ -91,7 +91,7 @@ TEST_P(LocalVolumeTest, WhatIsNotCommittedIsNotThere) {
   EXPECT_TRUE(fs::is_empty(directory_ / "root/x/y"));
 }
 
-TEST_P(LocalVolumeTest, OfTwoThatCreateOnceOneSucceeds) {
+TEST_P(LocalVolumeTest, OnlyOneConcurrentCreateSucceeds) {
   auto volume = Open();
   ASSERT_TRUE(volume.ok());
   EXPECT_TRUE((*volume)->CreateOnce("claim", "first").ok());

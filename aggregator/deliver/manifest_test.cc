@@ -42,7 +42,7 @@ TEST(ManifestTest, IsReadAsItWasWritten) {
             std::string(64, 'a') + "  neurontrace_01JD/system_profile.pftrace\n");
 }
 
-TEST(ManifestTest, RefusesWhatLeadsOutAndWhatIsHalf) {
+TEST(ManifestTest, RejectsEscapingAndPartialManifests) {
   const std::string text = FormatManifest(Example());
   for (size_t size = 0; size < text.size() - 2; size += 7) {
     EXPECT_FALSE(ParseManifest(text.substr(0, size)).ok()) << size;
@@ -91,7 +91,7 @@ TEST(ManifestTest, NamesAreOfTheCaptureOrOfTheVendorsLayout) {
   }
 }
 
-TEST(ManifestTest, WordsOfOthersAreFitForLogs) {
+TEST(ManifestTest, ForeignTextIsSafeForLogs) {
   v1::DeliveryManifest manifest = Example();
   manifest.mutable_steps(0)->set_verdict("a\x1b[2Jb");
   EXPECT_EQ(ParseManifest(FormatManifest(manifest))->steps(0).verdict(), "a?[2Jb");
@@ -107,7 +107,7 @@ std::string Repeated(const std::string& part, size_t times) {
 }
 
 // 8 MiB of nothing but steps took 400 MB.
-TEST(ManifestTest, OneOfMoreThanADeliveryWritesIsNotRead) {
+TEST(ManifestTest, RejectsOversizedManifest) {
   const auto of = [](const std::string& list, const std::string& part, size_t times) {
     const auto read =
         ParseManifest("{\"format_version\":1,\"" + list + "\":[" + Repeated(part, times) + "]}");
@@ -125,7 +125,7 @@ TEST(ManifestTest, OneOfMoreThanADeliveryWritesIsNotRead) {
   EXPECT_THAT(of("new", "\"\"", limits::kManifestCommasMax + 1).message(), HasSubstr("values"));
 }
 
-TEST(ManifestTest, WhatStandsInStringsDoesNotCount) {
+TEST(ManifestTest, IgnoresBracketsInStrings) {
   const auto read = ParseManifest("{\"format_version\":1,\"producer\":\"\\\"" +
                                   Repeated("{", limits::kManifestCommasMax + 1) + "\"}");
   EXPECT_TRUE(read.ok()) << read.status();

@@ -41,9 +41,9 @@ bool IsHeaderText(std::string_view text) {
 
 // The service answered and refuses: only 5xx and 429 may pass with time.
 absl::Status Refusal(const std::string& what, const HttpReply& reply, const std::string& words) {
-  const bool may_pass = reply.status / 100 == 5 || reply.status == 429;
+  const bool can_pass = reply.status / 100 == 5 || reply.status == 429;
   return MakeStatus(
-      may_pass ? absl::StatusCode::kUnavailable : absl::StatusCode::kFailedPrecondition,
+      can_pass ? absl::StatusCode::kUnavailable : absl::StatusCode::kFailedPrecondition,
       "{}: HTTP {}{}{}", what, reply.status, words.empty() ? "" : ", ", words);
 }
 

@@ -151,7 +151,7 @@ TEST_F(RoleCredentialsTest, AServiceAccountShowsItsToken) {
   EXPECT_THAT(request.head, Not(HasSubstr("of-kubernetes")));
 }
 
-TEST_F(RoleCredentialsTest, WhatStsRefusesIsSaidWithoutTheToken) {
+TEST_F(RoleCredentialsTest, ReportsStsRefusalWithoutToken) {
   const FakeHttpServer sts([](const Request&) {
     return Answer{.status = "403 Forbidden",
                   .body =
@@ -195,7 +195,7 @@ TEST_F(RoleCredentialsTest, NoTokenGoesToAnAddressOfTheNetworkInPlainText) {
   }
 }
 
-TEST_F(RoleCredentialsTest, HalfOfWhatNamesARoleIsAnErrorAndNoStepToTheNext) {
+TEST_F(RoleCredentialsTest, IncompleteRoleSettingsAreError) {
   Set("AWS_WEB_IDENTITY_TOKEN_FILE", directory_ / "token");
   EXPECT_THAT(Error(), HasSubstr("AWS_ROLE_ARN is not"));
   Set("AWS_WEB_IDENTITY_TOKEN_FILE", "");
@@ -217,7 +217,7 @@ TEST_F(RoleCredentialsTest, AnInstanceMayHaveARoleOrNone) {
   EXPECT_THAT(Error(), HasSubstr("has no credentials for S3"));
 }
 
-TEST_F(RoleCredentialsTest, AnswersWithoutAllOfItAreNone) {
+TEST_F(RoleCredentialsTest, IncompleteRepliesAreRejected) {
   EXPECT_TRUE(ReadRoleJson(RoleJson("id")));
   EXPECT_TRUE(ReadWebIdentityAnswer(WebIdentityXml("id")));
   for (const std::string& text :
@@ -232,7 +232,7 @@ TEST_F(RoleCredentialsTest, AnswersWithoutAllOfItAreNone) {
 }
 
 // An export can take longer than credentials last.
-TEST_F(RoleCredentialsTest, CredentialsThatEndSoonAreAskedForAgain) {
+TEST_F(RoleCredentialsTest, RefreshesExpiringCredentials) {
   int asked = 0;
   const FakeHttpServer container([&](const Request&) {
     const bool is_first = asked++ == 0;

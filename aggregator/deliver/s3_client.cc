@@ -58,7 +58,7 @@ absl::Status WithRemedy(const absl::Status& status, const std::string& object) {
 }
 
 // Returns the service's own text, cleaned, with a remedy if one is known.
-std::string WhatItSays(const S3Reply& reply) {
+std::string ErrorText(const S3Reply& reply) {
   const std::string code = CleanText(XmlText(reply.body, "Code"), kMessageBytes);
   const std::string message = CleanText(XmlText(reply.body, "Message"), kMessageBytes);
   return fmt::format("HTTP {}{}{}{}{}{}", reply.status, code.empty() ? "" : ", ", code,
@@ -201,7 +201,7 @@ absl::StatusOr<S3Reply> S3Client::Send(const S3Request& request) {
 absl::StatusOr<S3Reply> S3Client::Do(const S3Request& request) {
   ASSIGN_OR_RETURN(S3Reply reply, Send(request));
   if (reply.status / 100 == 2 && !HasErrorInside(request, reply)) return reply;
-  const std::string what = fmt::format("s3://{}/{}: {}", bucket_, request.key, WhatItSays(reply));
+  const std::string what = fmt::format("s3://{}/{}: {}", bucket_, request.key, ErrorText(reply));
   switch (reply.status) {
     case 404:
       return NotFound("{}", what);

@@ -51,7 +51,7 @@ TEST(S3XmlTest, ReadsElementsAndEntities) {
   EXPECT_EQ(XmlText(kXml, "None"), "");
 }
 
-TEST(S3XmlTest, HalfOfItIsNoHarm) {
+TEST(S3XmlTest, ToleratesTruncatedXml) {
   for (const char* xml :
        {"<", "<A", "<A>", "<A>x", "<A>x</B>", "<A>&amp", "</A><A>", "<A >&#x;&#0;"}) {
     EXPECT_EQ(XmlText(xml, "A"), "") << xml;
@@ -92,7 +92,7 @@ TEST(S3ClientTest, EndpointsAreHosts) {
   }
 }
 
-TEST(S3ClientTest, SaysWhatToDo) {
+TEST(S3ClientTest, SuggestsRemedy) {
   EXPECT_THAT(S3Remedy(403, "SignatureDoesNotMatch"), HasSubstr("AWS_SECRET_ACCESS_KEY"));
   EXPECT_THAT(S3Remedy(403, ""), HasSubstr("AWS_SECRET_ACCESS_KEY"))
       << "an answer to HEAD has no code";
@@ -105,7 +105,7 @@ TEST(S3ClientTest, SaysWhatToDo) {
   EXPECT_EQ(S3Remedy(503, "SlowDown"), "");
 }
 
-TEST(S3ClientTest, WhatAServiceSaysIsFitForLogs) {
+TEST(S3ClientTest, ServiceTextIsSafeForLogs) {
   const SameAnswer service("403 Forbidden",
                            "<Code>A\x1b[2J</Code><Message>b\nc&#27;d\xff</Message>");
   const absl::Status status = service.Client()->Do({.method = "GET", .key = "k"}).status();

@@ -38,7 +38,7 @@ class S3File : public Volume::File {
         mark_(std::move(mark)) {}
 
   // Continues the upload of the token if the service still has it.
-  absl::Status TakeUp() {
+  absl::Status Resume() {
     S3Upload upload = ParseUpload(resumption_.token);
     if (upload.id.empty()) return absl::OkStatus();
     const auto reply = client_.Do(
@@ -205,7 +205,7 @@ absl::StatusOr<std::unique_ptr<Volume::File>> S3Volume::Create(const std::string
   if (!IsVolumeName(name)) return InvalidArgument("'{}' is not a valid file name", name);
   auto file = std::make_unique<S3File>(*client_, KeyOf(name), std::move(resumption),
                                        fmt::format("{}.{}", nonce_, files_++));
-  RETURN_IF_ERROR(file->TakeUp());
+  RETURN_IF_ERROR(file->Resume());
   return file;
 }
 

@@ -29,7 +29,7 @@ bool IsRuleName(std::string_view name) {
 
 // Returns a rule of the form KEY=VALUE KEY=VALUE as TOML, for the error message, or an empty text
 // if it does not have that form.
-std::string WordsAsToml(std::string_view text) {
+std::string TextsAsToml(std::string_view text) {
   std::string members;
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
@@ -60,7 +60,7 @@ static_assert(StandingQueue::kEntriesMax * kEntryBytesMax < kStateBytesMax);
 absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text) {
   const std::string shown = CleanText(text, kShownBytesMax);
   if (text.find_first_not_of(' ') != text.find('{') || text.find('{') == std::string_view::npos) {
-    const std::string toml = CleanText(WordsAsToml(text), kShownBytesMax);
+    const std::string toml = CleanText(TextsAsToml(text), kShownBytesMax);
     return InvalidArgument("--standing-export {}: write it as TOML: {}", shown,
                            toml.empty() ? "{name = \"all\", to = \"/DIRECTORY\"}" : toml);
   }
@@ -69,7 +69,7 @@ absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text) {
   TomlProblems problems("--standing-export");
   StandingRule rule;
   const auto take_format = [&rule](const TomlNode& value) -> std::string {
-    return TakeTomlString(rule.formats.emplace_back())(value);
+    return ParseTomlString(rule.formats.emplace_back())(value);
   };
   const auto take_incomplete = [&rule](const TomlNode& value) -> std::string {
     rule.incomplete = value.text == "true";
@@ -78,14 +78,14 @@ absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text) {
   if (root.children.size() != 1) {
     return InvalidArgument("--standing-export {}: remove the text after the closing brace", shown);
   }
-  TakeTomlSection(root.children[0],
-                  {{"name", TakeTomlString(rule.name)},
-                   {"to", TakeTomlString(rule.to)},
-                   {.name = "formats", .take = take_format, .is_list = true},
-                   {"job", TakeTomlString(rule.job)},
-                   {"capture", TakeTomlString(rule.capture)},
-                   {"incomplete", take_incomplete}},
-                  problems);
+  ParseTomlSection(root.children[0],
+                   {{"name", ParseTomlString(rule.name)},
+                    {"to", ParseTomlString(rule.to)},
+                    {.name = "formats", .take = take_format, .is_list = true},
+                    {"job", ParseTomlString(rule.job)},
+                    {"capture", ParseTomlString(rule.capture)},
+                    {"incomplete", take_incomplete}},
+                   problems);
   RETURN_IF_ERROR(problems.status());
   if (!IsRuleName(rule.name)) {
     return InvalidArgument(
@@ -250,7 +250,7 @@ void StandingQueue::Forget(const CaptureId& capture) {
   }
 }
 
-void StandingQueue::ForgetGone(const std::function<bool(const CaptureId&)>& is_gone) {
+void StandingQueue::ForgetDeleted(const std::function<bool(const CaptureId&)>& is_gone) {
   const uint64_t now_ns = deps_.clock.MonotonicNs();
   if (now_ns < forget_at_ns_) return;
   forget_at_ns_ = now_ns + kForgetPauseNs;

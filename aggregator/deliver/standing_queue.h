@@ -92,7 +92,7 @@ class StandingQueue {
   // Removes a deleted capture; its pending exports count as forgone.
   void Forget(const CaptureId& capture);
   // Forgets all captures that `is_gone` confirms, at most once in kForgetPauseNs.
-  void ForgetGone(const std::function<bool(const CaptureId&)>& is_gone);
+  void ForgetDeleted(const std::function<bool(const CaptureId&)>& is_gone);
   // Returns the export that has been due longest, or nothing. Its rule points into this queue.
   std::optional<Task> Next() const;
   // Records the result. After an error the export becomes due again after a pause that grows, until

@@ -60,7 +60,7 @@ TEST_F(StandingQueueTest, ACaptureIsDueWhenItsClocksAreFinalAndDoneOnce) {
   EXPECT_EQ(queue->counts().pending, 0u);
 }
 
-TEST_F(StandingQueueTest, ARestartGoesOn) {
+TEST_F(StandingQueueTest, ContinuesAfterRestart) {
   CaptureRecord done = Ended('1');
   CaptureRecord pending = Ended('2');
   {
@@ -81,7 +81,7 @@ TEST_F(StandingQueueTest, ARestartGoesOn) {
   EXPECT_EQ(queue->Next()->capture, pending.id);
 }
 
-TEST_F(StandingQueueTest, WhatEndedBeforeTheRuleWasThereIsLeftAlone) {
+TEST_F(StandingQueueTest, IgnoresCapturesEndedBeforeRule) {
   const CaptureRecord old = Ended('1');
   clock_.AdvanceNs(1);
   const auto queue = Open();
@@ -123,7 +123,7 @@ TEST_F(StandingQueueTest, BeyondTheLimitTheNewestIsRefused) {
   EXPECT_EQ(queue->counts().failed, 1u);
 }
 
-TEST_F(StandingQueueTest, OfADeletedCaptureNothingIsDueAndNothingHasFailed) {
+TEST_F(StandingQueueTest, DeletedCaptureIsNeitherDueNorFailed) {
   const auto queue = Open();
   const CaptureRecord record = Ended('1');
   queue->Offer(record, 0);
@@ -134,7 +134,7 @@ TEST_F(StandingQueueTest, OfADeletedCaptureNothingIsDueAndNothingHasFailed) {
   EXPECT_EQ(queue->counts().pending, 0u);
 }
 
-TEST_F(StandingQueueTest, WhatAVolumeDoesNotFindIsTriedAgain) {
+TEST_F(StandingQueueTest, RetriesFilesNotFoundByVolume) {
   const auto queue = Open();
   queue->Offer(Ended('1'), 0);
   queue->Finish(*queue->Next(), absl::NotFoundError("the bucket is not there"));
@@ -149,7 +149,7 @@ TEST_F(StandingQueueTest, CapturesThatAreGoneAreForgottenWhileItRuns) {
   const CaptureRecord gone = Ended('2');
   size_t asked = 0;
   const auto forget = [&] {
-    queue->ForgetGone([&](const CaptureId& id) {
+    queue->ForgetDeleted([&](const CaptureId& id) {
       ++asked;
       return id == gone.id;
     });
@@ -188,7 +188,7 @@ TEST_F(StandingQueueTest, KeepsNoMoreThanItsLimit) {
   }
 }
 
-TEST_F(StandingQueueTest, AStateThatCannotBeReadIsNothingAndSaysSo) {
+TEST_F(StandingQueueTest, UnreadableStateIsEmptyAndReported) {
   {
     const auto file = files_.Create("/store/standing");
     ASSERT_TRUE((*file)->Append("neurontrace standing exports 1\npending all ../../x 1 2\n").ok());

@@ -35,7 +35,7 @@ void Bandwidth::Take(const TimelineBatch& batch, std::vector<BandwidthSample>& d
 
 // Gives out bins until no lane has bytes; the last one of each lane has 0.
 void Bandwidth::Finish(std::vector<BandwidthSample>& done) {
-  while (!listed_.empty()) GiveOutBin(done);
+  while (!listed_.empty()) EmitBin(done);
 }
 
 // A lane is listed once per bin, so that a bin costs only the lanes that have bytes.
@@ -80,12 +80,12 @@ void Bandwidth::Begin(const TimelineRecord& record, uint32_t lane, uint64_t byte
 
 // Stops as soon as no lane has bytes: times without transfers cost nothing.
 void Bandwidth::Advance(uint64_t time_ns, std::vector<BandwidthSample>& done) {
-  while (!listed_.empty() && bin_end_ns() <= time_ns) GiveOutBin(done);
+  while (!listed_.empty() && bin_end_ns() <= time_ns) EmitBin(done);
 }
 
 // Continues with the next bin. A lane with bytes in this one stays listed for one more bin, in
 // which it has 0 bytes unless further transfers add some.
-void Bandwidth::GiveOutBin(std::vector<BandwidthSample>& done) {
+void Bandwidth::EmitBin(std::vector<BandwidthSample>& done) {
   // Lanes are given out in order of stream and direction.
   std::sort(listed_.begin(), listed_.end());
   size_t kept = 0;

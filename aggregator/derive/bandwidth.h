@@ -98,7 +98,7 @@ class Bandwidth {
   // Appends every bin that ends at `time_ns` or before.
   void Advance(uint64_t time_ns, std::vector<BandwidthSample>& done);
   // Appends the current bin and makes the next one the current bin.
-  void GiveOutBin(std::vector<BandwidthSample>& done);
+  void EmitBin(std::vector<BandwidthSample>& done);
   uint64_t bin_end_ns() const { return bin_start_ns_ + bin_ns_; }
 
   ShapeFieldTable& fields_;

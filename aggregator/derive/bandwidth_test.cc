@@ -68,7 +68,7 @@ TEST_F(BandwidthTest, ALongPauseHasNoBins) {
   EXPECT_EQ(Find().size(), 4u);
 }
 
-TEST_F(BandwidthTest, WhatIsTooLongWithoutSizeOrEndIsCounted) {
+TEST_F(BandwidthTest, CountsUnusableTransfers) {
   const uint32_t core = AddStream(Core("i-a", 1, 0));
   Copy(core, "dmem_buf_copyin", kBase, kBase + Bandwidth::kSpreadMaxNs + 1, 77);
   script(core).Span("dmem_buf_copyin", kBase + 1, kBase + 2, 5000);

@@ -92,7 +92,7 @@ std::vector<DurationRow> SumOverStreams(const std::vector<DurationRow>& rows) {
     sums.back().spans.Merge(row.spans);
     sums.back().open += row.open;
     sums.back().start_lost += row.start_lost;
-    sums.back().odd += row.odd;
+    sums.back().anomalous += row.anomalous;
     sums.back().instants += row.instants;
   }
   return sums;
@@ -109,9 +109,9 @@ void AddWarnings(CaptureSummary& summary) {
   Warn(summary.duration_overflow,
        "events counted under \"(other)\" because there are too many event types or workers",
        warnings);
-  uint64_t odd = 0;
-  for (const DurationRow& row : summary.event_types) odd += row.odd;
-  Warn(odd,
+  uint64_t anomalous = 0;
+  for (const DurationRow& row : summary.event_types) anomalous += row.anomalous;
+  Warn(anomalous,
        "spans with an impossible length (negative, not a number, absent, beyond their file's "
        "times), counted without a length",
        warnings);
@@ -171,7 +171,7 @@ struct CaptureSummaryBuilder::Parts {
   }
 
   // Extends the range of times that the summary covers.
-  void NoteTimes(const TimelineBatch& batch);
+  void RecordTimes(const TimelineBatch& batch);
   void Pass();
 
   const uint64_t window_start_ns;
@@ -204,7 +204,7 @@ struct CaptureSummaryBuilder::Parts {
 };
 
 // Streams with times of their own do not relate to the others.
-void CaptureSummaryBuilder::Parts::NoteTimes(const TimelineBatch& batch) {
+void CaptureSummaryBuilder::Parts::RecordTimes(const TimelineBatch& batch) {
   for (const TimelineRecord* record : batch.records) {
     if (has_own_time[record->stream]) continue;
     // Spans that reach into the window count from its begin, or shares of the window would exceed
@@ -245,15 +245,15 @@ CaptureSummaryBuilder::CaptureSummaryBuilder(const CaptureDescription& capture,
 
 CaptureSummaryBuilder::~CaptureSummaryBuilder() = default;
 
-void CaptureSummaryBuilder::NotePreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
-                                            std::string_view model_name) {
-  parts_->executions.NotePreparation(stream, exec_id, start_ns, model_name);
+void CaptureSummaryBuilder::RecordPreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
+                                              std::string_view model_name) {
+  parts_->executions.RecordPreparation(stream, exec_id, start_ns, model_name);
 }
 
 // Steps follow executions, because they count them.
 void CaptureSummaryBuilder::Take(const TimelineBatch& batch) {
   Parts& parts = *parts_;
-  parts.NoteTimes(batch);
+  parts.RecordTimes(batch);
   parts.durations.Take(batch);
   parts.executions.Take(batch, parts.new_executions);
   parts.steps.Take(batch, parts.new_executions, parts.new_steps);

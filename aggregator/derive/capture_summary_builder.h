@@ -37,8 +37,8 @@ class CaptureSummaryBuilder {
   CaptureSummaryBuilder& operator=(const CaptureSummaryBuilder&) = delete;
 
   // Takes a preparation from before the first batch, see ExecutionFinder.
-  void NotePreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
-                       std::string_view model_name);
+  void RecordPreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
+                         std::string_view model_name);
   void Take(const TimelineBatch& batch);
   CaptureSummary Finish();
 

@@ -29,7 +29,7 @@ class SummaryTest : public DeriveTest {
   }
 };
 
-TEST_F(SummaryTest, HoldsWhatThePartsFound) {
+TEST_F(SummaryTest, CombinesParts) {
   AddStream(Core("i-0", 1, 0), Rank(0, 2));
   AddStream(Core("i-1", 1, 0), Rank(1, 2));
   for (uint64_t step = 0; step < 5; ++step) {
@@ -98,7 +98,7 @@ TEST_F(SummaryTest, AWindowCutsWhatIsBusy) {
   EXPECT_EQ(summary.busy[0].busy_ns, 500u);
 }
 
-TEST_F(SummaryTest, OfNothingIsEmpty) {
+TEST_F(SummaryTest, EmptyCaptureHasEmptySummary) {
   AddStream(Core("i-0", 1, 0));
   const CaptureSummary summary = Summarize();
   EXPECT_EQ(summary.window_ns(), 0u);
@@ -117,7 +117,7 @@ TEST_F(SummaryTest, WithoutAClocksBoundASkewIsUnboundedAndNothingContradictory) 
   EXPECT_EQ(summary.communicators[0].disjoint, 0u);
 }
 
-TEST_F(SummaryTest, SaysWhatContradictsItself) {
+TEST_F(SummaryTest, ReportsContradictions) {
   AddStream(Core("i-0", 1, 0), Rank(0, 2));
   AddStream(Core("i-0", 2, 1), Rank(1, 2));
   Collects(0, Operation(7, 1, 0), kBase, kBase + 1000);

@@ -27,7 +27,7 @@ bool ArrivesBefore(const CollectiveMember& a, const CollectiveMember& b) {
 bool Collective::is_last_known() const {
   if (members.size() < 2) return false;
   const CollectiveMember& before = members[members.size() - 2];
-  const auto bound_ns = RecordBounds::OfOrder(before.bound, last().bound);
+  const auto bound_ns = RecordBounds::ForOrder(before.bound, last().bound);
   return bound_ns && last().start_ns - before.start_ns > *bound_ns;
 }
 
@@ -36,7 +36,7 @@ bool Collective::is_disjoint() const {
   const auto first_to_leave = std::min_element(
       members.begin(), members.end(),
       [](const CollectiveMember& a, const CollectiveMember& b) { return a.end_ns < b.end_ns; });
-  const auto bound_ns = RecordBounds::OfOrder(first_to_leave->bound, last().bound);
+  const auto bound_ns = RecordBounds::ForOrder(first_to_leave->bound, last().bound);
   return bound_ns && last().start_ns > AddSaturating(first_to_leave->end_ns, *bound_ns);
 }
 
@@ -48,7 +48,7 @@ CollectiveFinder::CollectiveFinder(std::span<const TimelineStream> streams, Shap
       meet_ns_(limits.meet_ns),
       absences_(streams.size()),
       seen_in_(streams.size()),
-      seats_(streams.size()) {
+      memberships_(streams.size()) {
   extents_.reserve(streams.size());
   for (const TimelineStream& stream : streams) {
     extents_.push_back({stream.clock->ToReference(stream.description.first_timestamp_ns),
@@ -104,7 +104,7 @@ uint64_t CollectiveFinder::Place(const Key& key, const TimelineRecord& record,
     ++counts_.closed_early;
     Close(first->second);
   }
-  CloseBeyondLimit();
+  CloseOldestBeyondLimit();
   return number;
 }
 
@@ -136,7 +136,7 @@ uint32_t CollectiveFinder::OpenOne(const Key& key, const TimelineRecord& record,
   return slot;
 }
 
-void CollectiveFinder::CloseBeyondLimit() {
+void CollectiveFinder::CloseOldestBeyondLimit() {
   while (members_open_ > kMembersOpenMax && !due_.empty()) {
     const Due first = due_.top();
     due_.pop();
@@ -150,9 +150,9 @@ void CollectiveFinder::CloseBeyondLimit() {
 // The seats are ordered by number, so the search ends at the first lower one.
 size_t CollectiveFinder::IndexOf(uint32_t stream, Open& open) const {
   const auto& members = open.collective.members;
-  for (const Seat& seat : seats_[stream]) {
-    if (seat.number == open.collective.number) return seat.index;
-    if (seat.number < open.collective.number) return members.size();
+  for (const Membership& membership : memberships_[stream]) {
+    if (membership.number == open.collective.number) return membership.index;
+    if (membership.number < open.collective.number) return members.size();
   }
   // The stream has joined several collectives that were opened later, and perhaps this one before:
   // only then is the index worth building.
@@ -164,13 +164,14 @@ size_t CollectiveFinder::IndexOf(uint32_t stream, Open& open) const {
 }
 
 // Inserts in order and drops the lowest; does nothing if the number is lower than all.
-void CollectiveFinder::TakeSeat(uint32_t stream, const Seat& seat) {
-  Seats& seats = seats_[stream];
-  const auto at = std::find_if(seats.begin(), seats.end(),
-                               [&seat](const Seat& other) { return other.number < seat.number; });
-  if (at == seats.end()) return;
-  std::move_backward(at, seats.end() - 1, seats.end());
-  *at = seat;
+void CollectiveFinder::JoinMembership(uint32_t stream, const Membership& membership) {
+  Memberships& memberships = memberships_[stream];
+  const auto at = std::find_if(
+      memberships.begin(), memberships.end(),
+      [&membership](const Membership& other) { return other.number < membership.number; });
+  if (at == memberships.end()) return;
+  std::move_backward(at, memberships.end() - 1, memberships.end());
+  *at = membership;
 }
 
 // The time decides first, then whether the core has a part already.
@@ -186,7 +187,7 @@ bool CollectiveFinder::JoinOpen(const TimelineRecord& record, Open& open) {
     own.end_ns = std::max(own.end_ns, record.end_ns);
     own.is_open |= is_open;
   } else {
-    TakeSeat(record.stream, {open.collective.number, static_cast<uint32_t>(index)});
+    JoinMembership(record.stream, {open.collective.number, static_cast<uint32_t>(index)});
     members.push_back({.stream = record.stream,
                        .start_ns = record.start_ns,
                        .end_ns = record.end_ns,

@@ -63,7 +63,7 @@ struct Collective {
   uint64_t arrival_skew_ns() const { return last_arrival_ns() - start_ns(); }
   // Returns how far the skew can be from the truth, or nullopt if that is not known.
   std::optional<uint64_t> skew_bound_ns() const {
-    return RecordBounds::OfOrder(members.front().bound, members.back().bound);
+    return RecordBounds::ForOrder(members.front().bound, members.back().bound);
   }
   const CollectiveMember& last() const { return members.back(); }
   // For an even number of members, the earlier of the two in the middle.
@@ -72,7 +72,7 @@ struct Collective {
   // truth.
   uint64_t lateness_ns() const { return last().start_ns - median().start_ns; }
   std::optional<uint64_t> lateness_bound_ns() const {
-    return RecordBounds::OfOrder(median().bound, last().bound);
+    return RecordBounds::ForOrder(median().bound, last().bound);
   }
   // Returns whether the last one certainly was the last: it followed the one before it by more than
   // the clocks' bound.
@@ -183,13 +183,13 @@ class CollectiveFinder {
     uint32_t indexed = 0;
   };
   // Where a stream is among the members of a collective that it joined. Number 0: nowhere.
-  struct Seat {
+  struct Membership {
     uint64_t number = 0;
     uint32_t index = 0;  // into its members
   };
   // The collectives with the highest numbers that a stream has joined, the highest first. Cores
   // take part in collectives in nearly one order, so that others are hardly ever asked for.
-  using Seats = std::array<Seat, 4>;
+  using Memberships = std::array<Membership, 4>;
   // When an open collective is to be closed, as far as was known when this was queued.
   struct Due {
     uint64_t time_ns = 0;
@@ -214,9 +214,9 @@ class CollectiveFinder {
   // Returns the index of the stream's member, or the number of members if it has none.
   size_t IndexOf(uint32_t stream, Open& open) const;
   // Remembers where the stream is among the members; replaces the seat with the lowest number.
-  void TakeSeat(uint32_t stream, const Seat& seat);
+  void JoinMembership(uint32_t stream, const Membership& membership);
   // Closes collectives early while there are too many members.
-  void CloseBeyondLimit();
+  void CloseOldestBeyondLimit();
   // Completes a collective, moves it to closed_ and frees its slot.
   void Close(uint32_t slot);
   // Removes the collective from the list of its key.
@@ -232,7 +232,7 @@ class CollectiveFinder {
   std::vector<uint64_t> absences_;  // by stream
   // By stream: the number of the collective that NameAbsent saw it in last.
   std::vector<uint64_t> seen_in_;
-  std::vector<Seats> seats_;  // by stream
+  std::vector<Memberships> memberships_;  // by stream
   CollectiveCounts counts_;
   uint64_t next_number_ = 1;
   size_t members_open_ = 0;

@@ -83,7 +83,7 @@ TEST_F(CollectivesTest, JoinsRanksByExecutionAndOperation) {
   EXPECT_EQ(counts_.parts, 6u);
 }
 
-TEST_F(CollectivesTest, OfALongAlgorithmTheBeginningIsKept) {
+TEST_F(CollectivesTest, TruncatesLongAlgorithm) {
   AddRanks(1);
   EventScript::Attributes about = Operation(9, 1, 0);
   about.back().value = std::string(10'000, 'r');
@@ -128,7 +128,7 @@ TEST_F(CollectivesTest, JobsAreKeptApartByRootAddressAndWorldSize) {
   EXPECT_EQ(communicators_[1].root_comm_id, "10.0.0.2:6");
 }
 
-TEST_F(CollectivesTest, SaysWhoIsAbsent) {
+TEST_F(CollectivesTest, NamesAbsentMembers) {
   AddRanks(3);
   for (uint32_t rank = 0; rank < 3; ++rank) {
     Collects(rank, Operation(1, 1, rank), kBase + rank, kBase + 100);
@@ -142,7 +142,7 @@ TEST_F(CollectivesTest, SaysWhoIsAbsent) {
   EXPECT_EQ(counts_.incomplete, 1u);
 }
 
-TEST_F(CollectivesTest, WhoseEventsEndBeforeIsNotAbsent) {
+TEST_F(CollectivesTest, MemberWhoseEventsEndEarlierIsNotAbsent) {
   AddRanks(2);
   Collects(0, Operation(1, 1, 0), kBase, kBase + 100);
   Collects(1, Operation(1, 1, 1), kBase, kBase + 100);
@@ -175,7 +175,7 @@ TEST_F(CollectivesTest, EachAbsentCoreIsCountedThoughFewAreNamed) {
   EXPECT_EQ(absent, kRanks - 2);
 }
 
-TEST_F(CollectivesTest, WhoTakesPartOnlyLaterIsNotAbsent) {
+TEST_F(CollectivesTest, LaterParticipantIsNotAbsent) {
   AddRanks(3);
   script(2).Instant("tick", kBase);
   for (uint32_t rank = 0; rank < 3; ++rank) {
@@ -192,7 +192,7 @@ TEST_F(CollectivesTest, WhoTakesPartOnlyLaterIsNotAbsent) {
 }
 
 // As where exec_id does not agree between cores.
-TEST_F(CollectivesTest, FromACollectiveOfOneMemberNobodyIsAbsent) {
+TEST_F(CollectivesTest, CollectiveOfOneMemberHasNoAbsentee) {
   AddRanks(3);
   for (uint32_t rank = 0; rank < 3; ++rank) {
     Collects(rank, Operation(1, 1, rank), kBase + rank, kBase + 100);
@@ -283,7 +283,7 @@ TEST_F(CollectivesTest, IdsThatDoNotAgreeBetweenCoresAreNotJoinedOverTime) {
   EXPECT_EQ(counts_.single, 2u);
 }
 
-TEST_F(CollectivesTest, PartsThatCannotHaveMetAreSaidToBeSo) {
+TEST_F(CollectivesTest, ReportsDisjointParts) {
   AddRanks(2);
   BoundClocks(2, 100);
   Collects(0, Operation(7, 1, 0), kBase, kBase + 1000);
@@ -309,7 +309,7 @@ TEST_F(CollectivesTest, WithoutAClocksBoundNothingIsDisjoint) {
   EXPECT_EQ(counts_.disjoint, 0u);
 }
 
-TEST_F(CollectivesTest, WhoIsLastIsKnownBeyondTheClocksBound) {
+TEST_F(CollectivesTest, NamesLastMemberBeyondClockBound) {
   AddRanks(3);
   BoundClocks(3, 100);
   for (uint64_t step = 0; step < 4; ++step) {
@@ -332,7 +332,7 @@ TEST_F(CollectivesTest, WhoIsLastIsKnownBeyondTheClocksBound) {
   EXPECT_EQ(rows[1].waits.count(), 4u);
 }
 
-TEST_F(CollectivesTest, OnOneHostThatHostsClockSaysTheOrder) {
+TEST_F(CollectivesTest, HostClockOrdersPartsOfOneHost) {
   AddStream(Core("i-0", 1, 0), Rank(0, 2));
   AddStream(Core("i-0", 1, 1), Rank(1, 2));
   Collects(0, Operation(1, 1, 0), kBase, kBase + 100);

@@ -39,9 +39,9 @@ bool CommunicatorTable::NamesGroup(uint32_t stream, uint64_t gid) {
 
 // The cache by stream answers nearly every call.
 uint32_t CommunicatorTable::Find(const TimelineRecord& record, const ShapeFields& fields) {
-  Said said{.gid = StartNumber(record, fields, DerivedField::kGid).value_or(kNone),
-            .cc_stream = StartNumber(record, fields, DerivedField::kCcStream).value_or(kNone),
-            .gid_names_group = gid_names_group_};
+  Reported said{.gid = StartNumber(record, fields, DerivedField::kGid).value_or(kNone),
+                .cc_stream = StartNumber(record, fields, DerivedField::kCcStream).value_or(kNone),
+                .gid_names_group = gid_names_group_};
   Latest& latest = latest_[record.stream];
   if (latest.is_set && latest.said == said) return latest.communicator;
   const uint32_t communicator = FindOther(record.stream, said);
@@ -55,7 +55,7 @@ uint32_t CommunicatorTable::Find(const TimelineRecord& record, const ShapeFields
 }
 
 // The key contains gid only if it is the number of a group.
-uint32_t CommunicatorTable::FindOther(uint32_t stream, const Said& said) {
+uint32_t CommunicatorTable::FindOther(uint32_t stream, const Reported& said) {
   const bool is_group = said.gid != kNone && NamesGroup(stream, said.gid);
   const uint32_t job = job_of_[stream];
   const Key key(job, is_group, is_group ? said.gid : kNone, said.cc_stream);

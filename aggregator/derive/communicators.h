@@ -77,16 +77,16 @@ class CommunicatorTable {
   using Key = std::tuple<uint32_t, bool, uint64_t, uint64_t>;
 
   // The ids of an event that identify its communicator; kNone for absent ones.
-  struct Said {
+  struct Reported {
     uint64_t gid = kNone;
     uint64_t cc_stream = kNone;
     bool gid_names_group = false;
-    friend bool operator==(const Said&, const Said&) = default;
+    friend bool operator==(const Reported&, const Reported&) = default;
   };
   // The result for a stream's latest event: most events repeat its ids.
   struct Latest {
     bool is_set = false;
-    Said said;
+    Reported said;
     uint32_t communicator = 0;
     // The communicator of the stream's latest AddMember, and its `since` there.
     std::optional<uint32_t> member_of;
@@ -96,7 +96,7 @@ class CommunicatorTable {
   // Returns whether gid is known to be the number of a group, taking this event into account.
   bool NamesGroup(uint32_t stream, uint64_t gid);
   // Looks the communicator up by all its ids, or adds it.
-  uint32_t FindOther(uint32_t stream, const Said& said);
+  uint32_t FindOther(uint32_t stream, const Reported& said);
 
   std::span<const TimelineStream> streams_;
   const size_t memberships_max_;

@@ -29,15 +29,15 @@ TEST(DurationSketchTest, QuantilesAreWithinOneThirtySecond) {
   std::mt19937_64 random(7);
   std::lognormal_distribution<double> length(12, 3);
   DurationSketch sketch;
-  DurationSketch odd;
+  DurationSketch anomalous;
   DurationSketch even;
   std::vector<uint64_t> all;
   for (int i = 0; i < 20'000; ++i) {
     all.push_back(static_cast<uint64_t>(length(random)));
     sketch.Add(all.back());
-    (i % 2 == 0 ? even : odd).Add(all.back());
+    (i % 2 == 0 ? even : anomalous).Add(all.back());
   }
-  even.Merge(odd);
+  even.Merge(anomalous);
   std::sort(all.begin(), all.end());
   for (const double q : {0.001, 0.1, 0.5, 0.9, 0.99, 0.9999}) {
     const auto rank = static_cast<size_t>(std::ceil(q * static_cast<double>(all.size())));

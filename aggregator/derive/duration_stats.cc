@@ -66,8 +66,8 @@ void DurationStats::Take(const TimelineBatch& batch) {
           ++row.open;
         } else if ((record->flags & kStartLost) != 0) {
           ++row.start_lost;
-        } else if ((record->flags & kOddLength) != 0) {
-          ++row.odd;
+        } else if ((record->flags & kInvalidLength) != 0) {
+          ++row.anomalous;
         } else {
           row.spans.Add(record->end_ns - record->start_ns);
         }

@@ -23,11 +23,11 @@ struct DurationRow {
   uint64_t open = 0;
   // Spans without a start: not in `spans`.
   uint64_t start_lost = 0;
-  // Spans with an impossible length (kOddLength): not in `spans`.
-  uint64_t odd = 0;
+  // Spans with an impossible length (kInvalidLength): not in `spans`.
+  uint64_t anomalous = 0;
   uint64_t instants = 0;
 
-  uint64_t count() const { return spans.count() + open + start_lost + odd + instants; }
+  uint64_t count() const { return spans.count() + open + start_lost + anomalous + instants; }
 };
 
 // Durations by event type and stream. A span that a time window cuts counts with its whole length.

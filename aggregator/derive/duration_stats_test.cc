@@ -68,7 +68,7 @@ TEST_F(DurationStatsTest, LengthsThatCannotBeAreCountedApart) {
   Read([](const TimelineReader&) {}, [&](const TimelineBatch& batch) { stats.Take(batch); });
   const auto rows = stats.Finish();
   ASSERT_EQ(rows.size(), 1u);
-  EXPECT_EQ(rows[0].odd, 5u);
+  EXPECT_EQ(rows[0].anomalous, 5u);
   EXPECT_EQ(rows[0].count(), 7u);
   EXPECT_EQ(rows[0].spans.count(), 2u);
   EXPECT_EQ(rows[0].spans.sum_ns(), 20u);

@@ -13,9 +13,9 @@ void ExecutionFinder::Take(const TimelineBatch& batch, std::vector<Execution>& d
   for (const TimelineRecord* record : batch.records) {
     if (record->kind != RecordKind::kSpan) continue;
     const ShapeFields& fields = fields_.Of(*record->shape);
-    if (fields.type == DerivedType::kPrepare) NotePreparation(*record, fields);
-    if (fields.type == DerivedType::kRunning) TakeDevice(*record, fields, done);
-    if (fields.type == DerivedType::kExecute) TakeRuntime(*record, fields, done);
+    if (fields.type == DerivedType::kPrepare) RecordPreparation(*record, fields);
+    if (fields.type == DerivedType::kRunning) AddDevice(*record, fields, done);
+    if (fields.type == DerivedType::kExecute) AddRuntime(*record, fields, done);
   }
   CloseBefore(batch.end_ns, done);
   // CloseBefore iterates over a hash table, whose order differs from run to run.
@@ -35,17 +35,17 @@ void ExecutionFinder::Finish(std::vector<Execution>& done) {
 }
 
 // A preparation whose start is lost has no time to measure from.
-void ExecutionFinder::NotePreparation(const TimelineRecord& record, const ShapeFields& fields) {
+void ExecutionFinder::RecordPreparation(const TimelineRecord& record, const ShapeFields& fields) {
   const auto exec_id = StartNumber(record, fields, DerivedField::kExecId);
   if (!exec_id || (record.flags & kStartLost) != 0) return;
-  NotePreparation(record.stream, *exec_id, record.start_ns,
-                  StartText(record, fields, DerivedField::kModelName));
+  RecordPreparation(record.stream, *exec_id, record.start_ns,
+                    StartText(record, fields, DerivedField::kModelName));
 }
 
 // Also called for preparations that were recorded before the window that is read.
-void ExecutionFinder::NotePreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
-                                      std::string_view model_name) {
-  models_.Note(stream, exec_id, model_name);
+void ExecutionFinder::RecordPreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
+                                        std::string_view model_name) {
+  models_.Record(stream, exec_id, model_name);
   auto& slots = prepared_[stream];
   // A ring by exec_id, as in ModelNames: ids increase, so that old ones are replaced.
   if (slots.empty()) slots.resize(kPreparedPerStream);
@@ -67,7 +67,7 @@ Execution ExecutionFinder::Begin(const TimelineRecord& record, const ShapeFields
   execution.number = source == ExecutionSource::kDevice ? numbers.device++ : numbers.runtime++;
   execution.model_name = KeptName(StartText(record, fields, DerivedField::kModelName));
   // Looked up now, because later preparations take the place of this one.
-  if (execution.exec_id) NoteRuntimeFacts(execution);
+  if (execution.exec_id) RecordRuntimeFacts(execution);
   return execution;
 }
 
@@ -85,15 +85,15 @@ void ExecutionFinder::Join(const TimelineRecord& record, Pending& pending) {
 
 // A span joins the pending execution with its exec_id if it is near enough. Otherwise that one is
 // complete, and the span begins another.
-void ExecutionFinder::TakeDevice(const TimelineRecord& record, const ShapeFields& fields,
-                                 std::vector<Execution>& done) {
+void ExecutionFinder::AddDevice(const TimelineRecord& record, const ShapeFields& fields,
+                                std::vector<Execution>& done) {
   if ((record.flags & kStartLost) != 0) {
     ++counts_.start_lost;
     return;
   }
   const auto exec_id = StartNumber(record, fields, DerivedField::kExecId);
   if (!exec_id) {
-    GiveOut(Begin(record, fields, ExecutionSource::kDevice), done);
+    Emit(Begin(record, fields, ExecutionSource::kDevice), done);
     return;
   }
   const Key key(record.stream, *exec_id);
@@ -106,29 +106,29 @@ void ExecutionFinder::TakeDevice(const TimelineRecord& record, const ShapeFields
       Join(record, known->second);
       return;
     }
-    GiveOut(std::move(known->second.execution), done);
+    Emit(std::move(known->second.execution), done);
     pending_.erase(known);
   }
   Execution execution = Begin(record, fields, ExecutionSource::kDevice);
   // Memory stays bounded, at the price of one execution for each physical core.
   if (pending_.size() >= kPendingMax) {
     ++counts_.not_joined;
-    GiveOut(std::move(execution), done);
+    Emit(std::move(execution), done);
     return;
   }
   pending_.emplace(key, Pending{std::move(execution), record.end_ns});
 }
 
-void ExecutionFinder::TakeRuntime(const TimelineRecord& record, const ShapeFields& fields,
-                                  std::vector<Execution>& done) {
+void ExecutionFinder::AddRuntime(const TimelineRecord& record, const ShapeFields& fields,
+                                 std::vector<Execution>& done) {
   // Not counted: without its start, the host's call shows nothing of the device.
   if ((record.flags & kStartLost) != 0) return;
-  GiveOut(Begin(record, fields, ExecutionSource::kRuntime), done);
+  Emit(Begin(record, fields, ExecutionSource::kRuntime), done);
 }
 
 // Both facts are looked up by exec_id, in rings that later ids overwrite: a slot counts only if it
 // still has this id.
-void ExecutionFinder::NoteRuntimeFacts(Execution& execution) {
+void ExecutionFinder::RecordRuntimeFacts(Execution& execution) {
   if (execution.model_name.empty()) {
     execution.model_name = models_.Find(execution.stream, *execution.exec_id);
   }
@@ -140,7 +140,7 @@ void ExecutionFinder::NoteRuntimeFacts(Execution& execution) {
   }
 }
 
-void ExecutionFinder::GiveOut(Execution&& execution, std::vector<Execution>& done) {
+void ExecutionFinder::Emit(Execution&& execution, std::vector<Execution>& done) {
   // By the clocks, the preparation can come after the start: then it was not known in Begin.
   if (execution.exec_id && execution.model_name.empty()) {
     execution.model_name = models_.Find(execution.stream, *execution.exec_id);
@@ -158,7 +158,7 @@ void ExecutionFinder::CloseBefore(uint64_t time_ns, std::vector<Execution>& done
         (execution.end_ns >= time_ns || time_ns - execution.end_ns <= kJoinNs)) {
       return false;
     }
-    GiveOut(std::move(execution), done);
+    Emit(std::move(execution), done);
     return true;
   });
 }

@@ -84,8 +84,8 @@ class ExecutionFinder {
 
   // Takes a preparation from before the first batch. Such calls come in the order of time, before
   // any batch.
-  void NotePreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
-                       std::string_view model_name);
+  void RecordPreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
+                         std::string_view model_name);
   // Takes the next batch and appends the executions that no later batch can change, those of each
   // call in the order of their ends.
   void Take(const TimelineBatch& batch, std::vector<Execution>& done);
@@ -112,21 +112,21 @@ class ExecutionFinder {
     uint64_t runtime = 0;
   };
 
-  void NotePreparation(const TimelineRecord& record, const ShapeFields& fields);
+  void RecordPreparation(const TimelineRecord& record, const ShapeFields& fields);
   // Take a span of the device, which may join others, or a call of the host. A device span without
   // an exec_id and every call of the host are returned at once.
-  void TakeDevice(const TimelineRecord& record, const ShapeFields& fields,
+  void AddDevice(const TimelineRecord& record, const ShapeFields& fields,
+                 std::vector<Execution>& done);
+  void AddRuntime(const TimelineRecord& record, const ShapeFields& fields,
                   std::vector<Execution>& done);
-  void TakeRuntime(const TimelineRecord& record, const ShapeFields& fields,
-                   std::vector<Execution>& done);
   // Makes an execution of its first span and numbers it.
   Execution Begin(const TimelineRecord& record, const ShapeFields& fields, ExecutionSource source);
   // Adds what kbl_exec_pre reported about the execution.
-  void NoteRuntimeFacts(Execution& execution);
+  void RecordRuntimeFacts(Execution& execution);
   // Adds another physical core's span to the execution.
   static void Join(const TimelineRecord& record, Pending& pending);
   // Counts and appends an execution that nothing can change any more.
-  void GiveOut(Execution&& execution, std::vector<Execution>& done);
+  void Emit(Execution&& execution, std::vector<Execution>& done);
   // Appends what no part can join any more: all that ended more than kJoinNs before `time_ns`.
   void CloseBefore(uint64_t time_ns, std::vector<Execution>& done);
 

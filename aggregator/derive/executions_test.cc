@@ -60,7 +60,7 @@ TEST_F(ExecutionsTest, BothPhysicalCoresAreOneExecution) {
   EXPECT_EQ(counts_.device, 2u);
 }
 
-TEST_F(ExecutionsTest, OfALongModelNameTheBeginningIsKept) {
+TEST_F(ExecutionsTest, TruncatesLongModelName) {
   const std::string longest(kKeptNameBytesMax, 'm');
   const uint32_t core = AddStream(Core("i-a", 1, 0));
   script(core).Span("kbl_exec_pre", kBase, kBase + 1, 50, 7,
@@ -84,7 +84,7 @@ TEST_F(ExecutionsTest, ANameIsCutBetweenCharacters) {
   EXPECT_EQ(KeptName(most + "mmm\u20ac"), most + "mmm");
   EXPECT_EQ(KeptName(std::string(300, '\x80')), std::string(kKeptNameBytesMax, '\x80'));
   ModelNames models;
-  models.Note(1, 2, most + "m\u20ac");
+  models.Record(1, 2, most + "m\u20ac");
   EXPECT_EQ(models.Find(1, 2), most + "m");
 }
 
@@ -134,7 +134,7 @@ TEST_F(ExecutionsTest, EachOfManyInOneBatchHasItsOwnPreparation) {
   }
 }
 
-TEST_F(ExecutionsTest, WhatHasNoStopIsOpenAndWhatHasNoStartIsCounted) {
+TEST_F(ExecutionsTest, OpensUnstoppedAndCountsUnstarted) {
   const uint32_t core = AddStream(Core("i-a", 1, 0));
   script(core).Stop("nc_exec_running", kBase, 1000, 7);
   script(core).Start("nc_exec_running", kBase + 10, 1001, 7, {{"exec_id", uint64_t{8}}});
@@ -180,7 +180,7 @@ TEST_F(ExecutionsTest, BusyIsTheUnionInsideTheWindow) {
   EXPECT_EQ(shares[1].busy_ns, 20u);
 }
 
-TEST_F(ExecutionsTest, BusyHoldsFewIntervalsAndSaysWhatCameTooLate) {
+TEST_F(ExecutionsTest, BusyBoundsIntervalsAndCountsLateOnes) {
   BusyShareSums sums(1, 0, UINT64_MAX);
   for (uint64_t i = 1; i <= 1000; ++i) sums.Add({.start_ns = i * 10, .end_ns = i * 10 + 5});
   sums.Add({.start_ns = 12, .end_ns = 14});
@@ -190,7 +190,7 @@ TEST_F(ExecutionsTest, BusyHoldsFewIntervalsAndSaysWhatCameTooLate) {
   EXPECT_EQ(shares[0].joined_late, 1u);
 }
 
-TEST_F(ExecutionsTest, NothingComesOfNothing) {
+TEST_F(ExecutionsTest, EmptyInputGivesNothing) {
   AddStream(Core("i-a", 1, 0));
   EXPECT_THAT(Find(), IsEmpty());
 }

@@ -144,13 +144,13 @@ void FrameworkArrows::Settle() {
       // A step without a start begins nothing, as in the viewers of this format.
       if (point.kind == RecordKind::kFlowEnd || !has_start) continue;
     }
-    TakeStart(point, *span);
+    AddStart(point, *span);
   }
   pending_.clear();
 }
 
 // A start replaces the one before it with the same key.
-void FrameworkArrows::TakeStart(const Point& point, const ArrowSpan& span) {
+void FrameworkArrows::AddStart(const Point& point, const ArrowSpan& span) {
   Open& open = open_[point.key];
   open.start = End{next_id_++, span, point.at_ns};
   starts_.emplace_back(point.key, open.start->id);

@@ -154,7 +154,7 @@ class FrameworkArrows {
   // Returns the span that a point belongs to.
   std::optional<ArrowSpan> Find(const Point& point);
   // Opens an arrow at the point, and joins the ends that wait for it.
-  void TakeStart(const Point& point, const ArrowSpan& span);
+  void AddStart(const Point& point, const ArrowSpan& span);
   // Takes an end or a step. Returns whether it has a start.
   bool TakeEnd(const Point& point, const ArrowSpan& span);
   // Removes rows without a span that ends at `before_ns` or later.

@@ -147,7 +147,7 @@ TEST_F(FrameworkArrowsTest, PrefersASpanWithALengthAtItsBegin) {
       << "an end at the end of its span";
 }
 
-TEST_F(FrameworkArrowsTest, TellsOverlappingKernelsApart) {
+TEST_F(FrameworkArrowsTest, DistinguishesOverlappingKernels) {
   for (uint64_t i = 1; i <= 3; ++i) {
     Span(fmt::format("launch{}", i), 1, 10 * i, 10 * i + 5);
     Start(i, 1, 10 * i);

@@ -128,7 +128,7 @@ FrameworkLinks::FrameworkLinks(std::span<const TimelineStream> streams,
     // On other instances calls are not counted as unjoined, since there is nothing to join them to.
     about.has_operations = about.is_core && with_operations.contains(about.instance);
   }
-  TakeMapping(names);
+  AddMapping(names);
 }
 
 // A file's folder tells its process. If it does not, and the instance has one worker, it is that
@@ -144,7 +144,7 @@ std::optional<uint32_t> FrameworkLinks::MappedWorker(const StreamAbout& stream) 
 }
 
 // Runs before the first record: MappedOperations requires everything mapped before questions.
-void FrameworkLinks::TakeMapping(std::span<const FrameworkNames> names) {
+void FrameworkLinks::AddMapping(std::span<const FrameworkNames> names) {
   for (size_t i = 0; i < names.size(); ++i) {
     counts_.mapped_forgotten += names[i].mapped_beyond;
     if (names[i].mapped.empty()) continue;
@@ -210,21 +210,21 @@ const std::vector<LinkPoint>& FrameworkLinks::Of(const TimelineRecord& record) {
   if (!stream.is_core && !stream.is_framework) return points_;
   const ShapeAbout& about = AboutOf(record);
   if (stream.is_framework) {
-    if (about.kind == ShapeKind::kOperation) TakeOperation(record, about);
+    if (about.kind == ShapeKind::kOperation) AddOperation(record, about);
     return points_;
   }
   const bool is_hosts = about.kind == ShapeKind::kCall || about.kind == ShapeKind::kExecute ||
                         about.kind == ShapeKind::kPrepare;
-  if (stream.has_operations && is_hosts) TakeCall(record);
-  if (about.kind == ShapeKind::kExecute) TakeExecute(record);
-  if (about.kind == ShapeKind::kPrepare) TakePreparation(record, about);
-  if (about.kind == ShapeKind::kRunning) TakeRunning(record, about);
-  if ((record.flags & kHasNrtaSeqId) != 0) TakeSequence(record);
+  if (stream.has_operations && is_hosts) AddCall(record);
+  if (about.kind == ShapeKind::kExecute) AddExecute(record);
+  if (about.kind == ShapeKind::kPrepare) AddPreparation(record, about);
+  if (about.kind == ShapeKind::kRunning) HandleRunning(record, about);
+  if ((record.flags & kHasNrtaSeqId) != 0) AddSequence(record);
   return points_;
 }
 
 // Begins the operation's chain whether or not a call follows: later records are not known yet.
-void FrameworkLinks::TakeOperation(const TimelineRecord& record, const ShapeAbout& about) {
+void FrameworkLinks::AddOperation(const TimelineRecord& record, const ShapeAbout& about) {
   const StreamAbout& stream = streams_[record.stream];
   if (stream.has_own_time) {
     ++counts_.operations_own_time;
@@ -258,20 +258,20 @@ void FrameworkLinks::TakeOperation(const TimelineRecord& record, const ShapeAbou
     open_.Add({worker, record.thread_id}, record.start_ns, {record.end_ns, chain});
   }
   if (is_named) {
-    mapped_.Saw(worker, *number, {chain, record.start_ns, record.end_ns, record.thread_id});
+    mapped_.Observe(worker, *number, {chain, record.start_ns, record.end_ns, record.thread_id});
   }
   Add(chain, LinkRole::kStart, LinkKind::kFrameworkCall);
 }
 
 // Only the outermost of nested calls is joined by time: the inner ones are its work.
-void FrameworkLinks::TakeCall(const TimelineRecord& record) {
+void FrameworkLinks::AddCall(const TimelineRecord& record) {
   const bool has_sequence = (record.flags & kHasNrtaSeqId) != 0;
   // It is not known how long a call without a stop took: it counts where it begins.
   const uint64_t end_ns = (record.flags & kOpen) != 0 ? record.start_ns : record.end_ns;
   if (!HasThread(record)) {
     ++counts_.calls;
     ++counts_.calls_without_thread;
-    if (has_sequence) TakeMapped(record, end_ns, nullptr);
+    if (has_sequence) AddMapped(record, end_ns, nullptr);
     return;
   }
   const OpenSpans::Thread thread{streams_[record.stream].worker, record.thread_id};
@@ -293,15 +293,15 @@ void FrameworkLinks::TakeCall(const TimelineRecord& record) {
     call.nrta_seq_id = record.nrta_seq_id();
     // A call within a call of the same sequence is a part of it, and would be mapped twice.
     const bool is_part = is_within_call && place.innermost->nrta_seq_id == call.nrta_seq_id;
-    if (!is_part) TakeMapped(record, end_ns, place.operation);
+    if (!is_part) AddMapped(record, end_ns, place.operation);
   }
   if (record.end_ns > record.start_ns) open_.Add(thread, record.start_ns, call);
 }
 
 // An operation that holds the call on its thread was certainly there. That result stays, even if a
 // mapping file lists another one.
-void FrameworkLinks::TakeMapped(const TimelineRecord& record, uint64_t end_ns,
-                                const OpenSpans::Span* operation) {
+void FrameworkLinks::AddMapped(const TimelineRecord& record, uint64_t end_ns,
+                               const OpenSpans::Span* operation) {
   if (mapped_.empty()) return;
   MappedOperations::Call call{.start_ns = record.start_ns, .end_ns = end_ns};
   if (HasThread(record)) call.thread_id = record.thread_id;
@@ -345,7 +345,7 @@ void FrameworkLinks::Remember(const Key& key, uint64_t chain) {
 }
 
 // The first span with a number begins the chain, whichever it is.
-void FrameworkLinks::TakeSequence(const TimelineRecord& record) {
+void FrameworkLinks::AddSequence(const TimelineRecord& record) {
   const Key key{streams_[record.stream].worker, LinkKind::kSequence, record.nrta_seq_id()};
   const auto known = chains_.find(key);
   if (known != chains_.end()) {
@@ -358,7 +358,7 @@ void FrameworkLinks::TakeSequence(const TimelineRecord& record) {
 }
 
 // The chain waits for its preparation under the thread, as the call does not name an exec_id.
-void FrameworkLinks::TakeExecute(const TimelineRecord& record) {
+void FrameworkLinks::AddExecute(const TimelineRecord& record) {
   const uint64_t chain = next_chain_++;
   Add(chain, LinkRole::kStart, LinkKind::kExecution);
   if (!HasThread(record)) return;
@@ -371,7 +371,7 @@ void FrameworkLinks::TakeExecute(const TimelineRecord& record) {
 }
 
 // Makes the chain of the call findable by exec_id, or begins one if there is no call around it.
-void FrameworkLinks::TakePreparation(const TimelineRecord& record, const ShapeAbout& about) {
+void FrameworkLinks::AddPreparation(const TimelineRecord& record, const ShapeAbout& about) {
   const auto exec_id = NumberAt(record, about.exec_key);
   if (!exec_id) return;
   const Key key{record.stream, LinkKind::kExecution, *exec_id};
@@ -394,7 +394,7 @@ void FrameworkLinks::TakePreparation(const TimelineRecord& record, const ShapeAb
 }
 
 // An exec_id that was prepared again since leads to the later chain.
-void FrameworkLinks::TakeRunning(const TimelineRecord& record, const ShapeAbout& about) {
+void FrameworkLinks::HandleRunning(const TimelineRecord& record, const ShapeAbout& about) {
   ++counts_.executions;
   const auto exec_id = NumberAt(record, about.exec_key);
   const auto known =

@@ -163,22 +163,22 @@ class FrameworkLinks {
   const ShapeAbout& AboutOf(const TimelineRecord& record);
   static ShapeAbout Examine(const Shape& shape);
   // Maps the operations of the mapping files, or counts why they cannot be.
-  void TakeMapping(std::span<const FrameworkNames> names);
+  void AddMapping(std::span<const FrameworkNames> names);
   // Returns the worker that a mapping file belongs to, or nullopt if that is not certain.
   std::optional<uint32_t> MappedWorker(const StreamAbout& stream) const;
   // Records a framework's operation and begins its chain.
-  void TakeOperation(const TimelineRecord& record, const ShapeAbout& about);
+  void AddOperation(const TimelineRecord& record, const ShapeAbout& about);
   // Joins a call to the operation around it and to those of its mapping.
-  void TakeCall(const TimelineRecord& record);
+  void AddCall(const TimelineRecord& record);
   // Joins a call to the operations that mapping files list for its sequence. `operation` is the
   // innermost around it, or nullptr.
-  void TakeMapped(const TimelineRecord& record, uint64_t end_ns, const OpenSpans::Span* operation);
+  void AddMapped(const TimelineRecord& record, uint64_t end_ns, const OpenSpans::Span* operation);
   // Joins a span to the others of the worker with its nrta_seq_id.
-  void TakeSequence(const TimelineRecord& record);
+  void AddSequence(const TimelineRecord& record);
   // Each adds the record's part in the chain of an execution.
-  void TakeExecute(const TimelineRecord& record);
-  void TakePreparation(const TimelineRecord& record, const ShapeAbout& about);
-  void TakeRunning(const TimelineRecord& record, const ShapeAbout& about);
+  void AddExecute(const TimelineRecord& record);
+  void AddPreparation(const TimelineRecord& record, const ShapeAbout& about);
+  void HandleRunning(const TimelineRecord& record, const ShapeAbout& about);
   // Makes the chain findable by `key` for later records.
   void Remember(const Key& key, uint64_t chain);
   void Add(uint64_t chain, LinkRole role, LinkKind kind) { points_.push_back({chain, role, kind}); }

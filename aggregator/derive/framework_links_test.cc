@@ -230,7 +230,7 @@ TEST_F(FrameworkLinksTest, WithoutAThreadNothingIsJoined) {
   EXPECT_THAT(counts_.Warnings(), ElementsAre(HasSubstr("1 have no thread")));
 }
 
-TEST_F(FrameworkLinksTest, OfTwoWorkersWithOneProcessIdNothingIsSaid) {
+TEST_F(FrameworkLinksTest, AmbiguousProcessIdJoinsNothing) {
   const uint32_t core = AddStream(Core("i-a", 1, 0));
   StreamIdentity other = Core("i-a", 1, 0);
   other.worker.container_id = "another";
@@ -286,7 +286,7 @@ TEST_F(FrameworkLinksTest, ExecutionIdsMayBeAnythingAndAreOfOneCore) {
   EXPECT_EQ(counts_.executions_unprepared, 1u);
 }
 
-TEST_F(FrameworkLinksTest, OfTooManyOpenOperationsTheOuterOnesAreForgottenAndCounted) {
+TEST_F(FrameworkLinksTest, ForgetsAndCountsOuterOperationsBeyondLimit) {
   constexpr uint64_t kOperations = 100'000;
   const uint32_t core = AddStream(Core("i-a", 11, 0));
   const uint32_t file = AddStream(Framework("i-a", 0));
@@ -303,7 +303,7 @@ TEST_F(FrameworkLinksTest, OfTooManyOpenOperationsTheOuterOnesAreForgottenAndCou
   EXPECT_THAT(counts_.Warnings(), SizeIs(2));
 }
 
-TEST_F(FrameworkLinksTest, WhereTimeSaysNothingTheMappingJoins) {
+TEST_F(FrameworkLinksTest, MappingJoinsWhereTimeCannot) {
   const uint32_t core = AddStream(Core("i-a", 11, 0));
   const uint32_t file = AddStream(Framework("i-a", 0));
   const uint32_t mapping = AddMapping("i-a", 11);
@@ -325,7 +325,7 @@ TEST_F(FrameworkLinksTest, WhereTimeSaysNothingTheMappingJoins) {
   EXPECT_EQ(counts_.mapped_confirmed + counts_.mapped_contradicted + counts_.mapped_unseen, 0u);
 }
 
-TEST_F(FrameworkLinksTest, WhereTimeAgreesTheMappingConfirmsOrTellsMore) {
+TEST_F(FrameworkLinksTest, MappingConfirmsOrRefinesTime) {
   const uint32_t core = AddStream(Core("i-a", 11, 0));
   const uint32_t file = AddStream(Framework("i-a", 0));
   const uint32_t mapping = AddMapping("i-a", 0);  // of the only worker
@@ -346,7 +346,7 @@ TEST_F(FrameworkLinksTest, WhereTimeAgreesTheMappingConfirmsOrTellsMore) {
   EXPECT_THAT(counts_.Warnings(), IsEmpty());
 }
 
-TEST_F(FrameworkLinksTest, WhereTimeContradictsItStaysAndIsTold) {
+TEST_F(FrameworkLinksTest, ReportsMappingContradictedByTime) {
   const uint32_t core = AddStream(Core("i-a", 11, 0));
   const uint32_t file = AddStream(Framework("i-a", 0));
   const uint32_t mapping = AddMapping("i-a", 11);
@@ -369,7 +369,7 @@ TEST_F(FrameworkLinksTest, WhereTimeContradictsItStaysAndIsTold) {
                           HasSubstr("2 of 3 runtime calls in mapping files have no")));
 }
 
-TEST_F(FrameworkLinksTest, OfOneNumberTheCallingThreadsOperationIsMeantElseTheLatest) {
+TEST_F(FrameworkLinksTest, PrefersOperationOfCallingThread) {
   const uint32_t core = AddStream(Core("i-a", 11, 0));
   const uint32_t file = AddStream(Framework("i-a", 0));
   const uint32_t mapping = AddMapping("i-a", 11);
@@ -417,12 +417,13 @@ TEST_F(FrameworkLinksTest, MoreMappedOperationsThanAreKeptAreCounted) {
   EXPECT_THAT(counts_.Warnings(), testing::Contains(HasSubstr("there are too many")));
 }
 
-TEST_F(FrameworkLinksTest, OfTooManyNumbersTheFirstGivesWay) {
+TEST_F(FrameworkLinksTest, EvictsFirstNumberBeyondLimit) {
   MappedOperations mapped;
   for (uint64_t number : {uint64_t{0}, uint64_t{1}}) mapped.Map(1, number, number);
   mapped.Settle();
   std::vector<MappedOperations::Cause> causes;
-  for (uint64_t i = 0; i <= MappedOperations::kSeenMax; ++i) mapped.Saw(1, i, {i + 1, i, i + 1, 7});
+  for (uint64_t i = 0; i <= MappedOperations::kSeenMax; ++i)
+    mapped.Observe(1, i, {i + 1, i, i + 1, 7});
   EXPECT_EQ(mapped.forgotten(), 1u);
   EXPECT_TRUE(mapped.Find(1, 0, {UINT64_MAX, UINT64_MAX, {}}, causes));
   EXPECT_THAT(causes, IsEmpty());
@@ -432,7 +433,7 @@ TEST_F(FrameworkLinksTest, OfTooManyNumbersTheFirstGivesWay) {
   EXPECT_FALSE(mapped.Find(2, 0, {UINT64_MAX, UINT64_MAX, {}}, causes));
 }
 
-TEST_F(FrameworkLinksTest, OfASequenceWithVeryManyNumbersFewAreUsed) {
+TEST_F(FrameworkLinksTest, LimitsNumbersPerSequence) {
   constexpr uint64_t kNumbers = MappedOperations::kPerSequenceMax + 100;
   MappedOperations mapped;
   for (uint64_t number = 0; number < kNumbers; ++number) {
@@ -441,7 +442,7 @@ TEST_F(FrameworkLinksTest, OfASequenceWithVeryManyNumbersFewAreUsed) {
   mapped.Map(1, 72, kNumbers);
   mapped.Settle();
   EXPECT_EQ(mapped.forgotten(), 2 * 100u);
-  for (uint64_t i = 0; i <= kNumbers; ++i) mapped.Saw(1, i, {i + 1, i, i + 1, 7});
+  for (uint64_t i = 0; i <= kNumbers; ++i) mapped.Observe(1, i, {i + 1, i, i + 1, 7});
   std::vector<MappedOperations::Cause> causes;
   for (uint64_t sequence : {70, 71}) {
     EXPECT_TRUE(mapped.Find(1, sequence, {UINT64_MAX, UINT64_MAX, {}}, causes));

@@ -25,7 +25,7 @@ void MappedOperations::Map(uint32_t worker, uint64_t nrta_seq_id, uint64_t numbe
 }
 
 // The vector is sorted, so the numbers of a sequence are together, the lowest first.
-void MappedOperations::KeepFew() {
+void MappedOperations::KeepRecent() {
   auto kept = mapped_.begin();
   size_t of_sequence = 0;
   for (const Mapped& mapped : mapped_) {
@@ -48,7 +48,7 @@ void MappedOperations::Settle() {
   std::sort(mapped_.begin(), mapped_.end());
   // Duplicates must not count against kPerSequenceMax.
   mapped_.erase(std::unique(mapped_.begin(), mapped_.end()), mapped_.end());
-  KeepFew();
+  KeepRecent();
   numbers_.reserve(mapped_.size());
   for (const Mapped& mapped : mapped_) numbers_.emplace_back(mapped.worker, mapped.number);
   std::sort(numbers_.begin(), numbers_.end());
@@ -62,7 +62,7 @@ bool MappedOperations::Names(uint32_t worker, uint64_t number) const {
 }
 
 // Operations come in the order of their starts, so the first one is the oldest.
-void MappedOperations::Saw(uint32_t worker, uint64_t number, const Operation& operation) {
+void MappedOperations::Observe(uint32_t worker, uint64_t number, const Operation& operation) {
   const auto [seen, is_new] = seen_.try_emplace({worker, number});
   if (seen->second.size() == kPerNumberMax) seen->second.erase(seen->second.begin());
   seen->second.push_back(operation);

@@ -60,7 +60,7 @@ class MappedOperations {
   // Returns whether any sequence is mapped to the number.
   bool Names(uint32_t worker, uint64_t number) const;
   // Remembers an operation. Only for numbers that Names confirms.
-  void Saw(uint32_t worker, uint64_t number, const Operation& operation);
+  void Observe(uint32_t worker, uint64_t number, const Operation& operation);
 
   // Returns false if nothing is mapped to the sequence. Replaces `causes` by one operation for each
   // of its numbers with an operation that began no later than the call: the innermost around the
@@ -82,7 +82,7 @@ class MappedOperations {
   using Number = std::pair<uint32_t, uint64_t>;  // worker, number
 
   // Applies kPerSequenceMax.
-  void KeepFew();
+  void KeepRecent();
 
   // Holds each sequence with each of its numbers.
   std::vector<Mapped> mapped_;  // sorted

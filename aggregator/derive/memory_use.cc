@@ -35,7 +35,7 @@ constexpr std::array<std::string_view, kHbmCategories> kCategoryNames = {
 
 // Ignores the locale: the runtime writes ASCII.
 constexpr char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-constexpr bool IsWordSign(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+constexpr bool IsWordCharacter(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
 // Letters and digits of a text in lower case: versions of the runtime write the categories with
 // different separators.
@@ -43,7 +43,7 @@ class PlainText {
  public:
   constexpr explicit PlainText(std::string_view text) {
     for (const char c : text.substr(0, kBytesMax)) {
-      if (IsWordSign(Lower(c))) bytes_[size_++] = Lower(c);
+      if (IsWordCharacter(Lower(c))) bytes_[size_++] = Lower(c);
     }
   }
   constexpr std::string_view text() const { return {bytes_.data(), size_}; }
@@ -124,7 +124,7 @@ std::optional<uint32_t> HbmUse::FindProcess(const Place& place) {
 }
 
 // Only what the event reports at its end counts, so its start tells only where and for what.
-void HbmUse::TakeSpan(const TimelineRecord& record, const ShapeFields& fields) {
+void HbmUse::AddSpan(const TimelineRecord& record, const ShapeFields& fields) {
   if ((record.flags & (kOpen | kStartLost)) != 0) {
     ++counts_.open;
     return;
@@ -152,7 +152,7 @@ void HbmUse::TakeSpan(const TimelineRecord& record, const ShapeFields& fields) {
 }
 
 // The attributes of the stop arrive as a record of their own, in a later batch.
-void HbmUse::TakeStop(const TimelineRecord& record) {
+void HbmUse::AddStop(const TimelineRecord& record) {
   const auto waiting = waiting_.find(record.span_id);
   if (waiting == waiting_.end()) return;
   const ShapeFields& fields = fields_.Of(*record.shape);
@@ -180,7 +180,7 @@ void HbmUse::Push(const Waiting& about, uint64_t time_ns, std::optional<uint64_t
 }
 
 // Reports are applied in the order of their ends, which differs from that of their starts.
-void HbmUse::GiveOutBefore(uint64_t time_ns, std::vector<HbmSample>& done) {
+void HbmUse::EmitBefore(uint64_t time_ns, std::vector<HbmSample>& done) {
   while (!changes_.empty() && (time_ns == UINT64_MAX || changes_.top().time_ns < time_ns)) {
     const Change change = changes_.top();
     changes_.pop();
@@ -206,19 +206,19 @@ void HbmUse::Take(const TimelineBatch& batch, std::vector<HbmSample>& done) {
     const ShapeFields& fields = fields_.Of(*record->shape);
     if (fields.type != DerivedType::kAllocate && fields.type != DerivedType::kDeallocate) continue;
     if (is_span) {
-      TakeSpan(*record, fields);
+      AddSpan(*record, fields);
     } else {
-      TakeStop(*record);
+      AddStop(*record);
     }
   }
-  GiveOutBefore(batch.end_ns, done);
+  EmitBefore(batch.end_ns, done);
 }
 
 // Events that still wait for their stop never report.
 void HbmUse::Finish(std::vector<HbmSample>& done) {
   counts_.open += waiting_.size();
   waiting_.clear();
-  GiveOutBefore(UINT64_MAX, done);
+  EmitBefore(UINT64_MAX, done);
 }
 
 }  // namespace neurontrace

@@ -136,10 +136,10 @@ class HbmUse {
     std::array<uint64_t, kHbmCategories> category_bytes = {};
   };
 
-  // Take an allocation or release, or the stop of one that waits. TakeStop ignores the stop of an
+  // Take an allocation or release, or the stop of one that waits. AddStop ignores the stop of an
   // event that was not kept.
-  void TakeSpan(const TimelineRecord& record, const ShapeFields& fields);
-  void TakeStop(const TimelineRecord& record);
+  void AddSpan(const TimelineRecord& record, const ShapeFields& fields);
+  void AddStop(const TimelineRecord& record);
   // Queues the event's report until the time order is certain.
   void Push(const Waiting& about, uint64_t time_ns, std::optional<uint64_t> category_bytes,
             std::optional<uint64_t> total_bytes, bool is_refused);
@@ -149,7 +149,7 @@ class HbmUse {
   // Returns the same for the memory and worker of a place, and adds either if it is new.
   std::optional<uint32_t> FindProcess(const Place& place);
   // Applies the reports before this time and appends a sample for each.
-  void GiveOutBefore(uint64_t time_ns, std::vector<HbmSample>& done);
+  void EmitBefore(uint64_t time_ns, std::vector<HbmSample>& done);
 
   std::span<const TimelineStream> streams_;
   ShapeFieldTable& fields_;

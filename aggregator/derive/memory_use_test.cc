@@ -40,7 +40,7 @@ class MemoryUseTest : public DeriveTest {
   std::vector<HbmIdentity> memories_;
 };
 
-TEST_F(MemoryUseTest, SaysWhatIsInUseAfterEachEvent) {
+TEST_F(MemoryUseTest, ReportsUsageAfterEachEvent) {
   const uint32_t core = AddStream(Core("i-a", 1, 0));
   script(core).Span("nrt_dma_mem_alloc", kBase, kBase + 100, 1, 7, About(1, "Tensors"),
                     Totals(1000, 1000));
@@ -77,7 +77,7 @@ TEST_F(MemoryUseTest, ProcessesOfOneMemoryAddUpAndMemoriesDoNot) {
   EXPECT_EQ(Of(samples[3], HbmCategory::kIo), 7u);
 }
 
-TEST_F(MemoryUseTest, CoresOfOneProcessSayWhatItHasInAll) {
+TEST_F(MemoryUseTest, SumsCoresOfOneProcess) {
   const uint32_t a = AddStream(Core("i-a", 1, 0));
   const uint32_t b = AddStream(Core("i-a", 1, 1));
   script(a).Span("nrt_dma_mem_alloc", kBase, kBase + 1, 1, 7, About(0, "io"), Totals(100, 100));
@@ -103,7 +103,7 @@ TEST_F(MemoryUseTest, AStopInAnotherChunkCountsAndOneThatNeverComesDoesNot) {
   EXPECT_EQ(counts_.open, 1u);
 }
 
-TEST_F(MemoryUseTest, WhatWasRefusedOrSaysNothingIsCountedAlone) {
+TEST_F(MemoryUseTest, CountsRefusedAndUnusableEvents) {
   const uint32_t core = AddStream(Core("i-a", 1, 0));
   EventScript::Attributes refused = Totals(5, 6);
   refused.push_back({"return_code", uint64_t{4}});

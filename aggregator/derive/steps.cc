@@ -61,12 +61,12 @@ std::optional<uint64_t> StepFinder::NumberOf(const TimelineRecord& record,
 
 // A step waits in held_ for the executions that begin in it; one that can have none is returned at
 // once.
-void StepFinder::NoteFrameworkStep(const TimelineRecord& record, const ShapeFields& fields,
-                                   std::vector<Step>& done) {
+void StepFinder::AddFrameworkStep(const TimelineRecord& record, const ShapeFields& fields,
+                                  std::vector<Step>& done) {
   const auto number = NumberOf(record, fields);
   if (!number) return;
   // Without a length it is not known what the step contains.
-  if ((record.flags & kOddLength) != 0) return;
+  if ((record.flags & kInvalidLength) != 0) return;
   const StreamIdentity& identity = streams_[record.stream].description.identity;
   const uint64_t pid = identity.worker.pid != 0
                            ? identity.worker.pid
@@ -101,7 +101,7 @@ void StepFinder::NoteFrameworkStep(const TimelineRecord& record, const ShapeFiel
 }
 
 // Counts in the innermost step that contains the execution's start.
-void StepFinder::TakeExecution(const Execution& execution, std::vector<Step>& done) {
+void StepFinder::AddExecution(const Execution& execution, std::vector<Step>& done) {
   // The host's calls would count each execution twice.
   if (execution.source != ExecutionSource::kDevice) return;
   const WorkerIdentity& worker = streams_[execution.stream].description.identity.worker;
@@ -141,9 +141,9 @@ void StepFinder::Take(const TimelineBatch& batch, std::span<const Execution> exe
   for (const TimelineRecord* record : batch.records) {
     if (record->kind != RecordKind::kSpan) continue;
     const ShapeFields& fields = fields_.Of(*record->shape);
-    if (fields.type == DerivedType::kFramework) NoteFrameworkStep(*record, fields, done);
+    if (fields.type == DerivedType::kFramework) AddFrameworkStep(*record, fields, done);
   }
-  for (const Execution& execution : executions) TakeExecution(execution, done);
+  for (const Execution& execution : executions) AddExecution(execution, done);
   CloseBefore(batch.end_ns, done);
 }
 

@@ -99,10 +99,10 @@ class StepFinder {
   // Returns the number of the step that a framework's event marks, or nullopt if it marks none.
   static std::optional<uint64_t> NumberOf(const TimelineRecord& record, const ShapeFields& fields);
   // Holds the step that a framework's event marks until its executions are known.
-  void NoteFrameworkStep(const TimelineRecord& record, const ShapeFields& fields,
-                         std::vector<Step>& done);
+  void AddFrameworkStep(const TimelineRecord& record, const ShapeFields& fields,
+                        std::vector<Step>& done);
   // Counts the execution in its worker's step, or makes a step of it.
-  void TakeExecution(const Execution& execution, std::vector<Step>& done);
+  void AddExecution(const Execution& execution, std::vector<Step>& done);
   // Appends the steps of all workers that nothing can change after this time, ordered.
   void CloseBefore(uint64_t time_ns, std::vector<Step>& done);
   // Appends the steps of one worker that are over and have waited long enough.

@@ -116,7 +116,7 @@ TEST_F(StepsTest, AStepMayBeWrittenAsABeginAndAnEndAndNeedsALength) {
   EXPECT_EQ(steps[0].end_ns - steps[0].start_ns, 100u);
 }
 
-TEST_F(StepsTest, OfTwoWorkersWithOneProcessIdNoneHasTheSteps) {
+TEST_F(StepsTest, AmbiguousProcessIdHasNoSteps) {
   const uint32_t framework = AddStream(Framework("i-a", 7));
   const uint32_t core = AddStream(Core("i-a", 7, 0));
   StreamIdentity contained = Core("i-a", 7, 0);
@@ -156,7 +156,7 @@ TEST_F(StepsTest, StepsThatBeginTogetherComeInTheOrderOfTheirNumbersAndEnds) {
   }
 }
 
-TEST_F(StepsTest, AFrameworkStepWaitsForWhatBeganInIt) {
+TEST_F(StepsTest, FrameworkStepWaitsForItsExecutions) {
   const uint32_t framework = AddStream(Framework("i-a", 1));
   const uint32_t core = AddStream(Core("i-a", 1, 0));
   FrameworkStep(framework, "user_annotation", "ProfilerStep#1", kBase, 10 * kMs);
@@ -193,7 +193,7 @@ TEST_F(StepsTest, AStepOverTheWholeCaptureBlocksNoOther) {
   EXPECT_EQ(counts_.outside, 0u);
 }
 
-TEST_F(StepsTest, AnExecutionIsLookedForInSoManyStepsAndNoMore) {
+TEST_F(StepsTest, LimitsStepsSearchedPerExecution) {
   const uint32_t framework = AddStream(Framework("i-a", 1));
   const uint32_t core = AddStream(Core("i-a", 1, 0));
   FrameworkStep(framework, "user_annotation", "ProfilerStep#0", kBase, 1'000 * kMs);

@@ -157,7 +157,7 @@ void KeepLatestPreparations(std::vector<EarlierPreparation>& preparations) {
 // Finds what the window's first moment needs: the begin of the first span that reaches into it, and
 // the preparations before it. Reads the chunks there once more. Unreadable ones are counted by the
 // reading of the window.
-absl::Status LookBeforeWindow(ChunkSource& source, const ExportRequest& request,
+absl::Status ReadBeforeWindow(ChunkSource& source, const ExportRequest& request,
                               TimelineHeader& header) {
   const uint64_t start_ns = request.filter.window_start_ns;
   if (start_ns == 0) return absl::OkStatus();
@@ -265,7 +265,7 @@ absl::StatusOr<ExportSummary> RunExporter(ChunkSource& source, Exporter& exporte
   if (auto warning = WindowWarning(*reader, lookback_ns)) {
     header.warnings.push_back(*std::move(warning));
   }
-  RETURN_IF_ERROR(LookBeforeWindow(source, request, header));
+  RETURN_IF_ERROR(ReadBeforeWindow(source, request, header));
   // Declared before Begin, because the header points to it until Finish.
   SideReader side_reader(source, request);
   header.side_reader = &side_reader;

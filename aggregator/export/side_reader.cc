@@ -26,7 +26,7 @@ TimelineOptions SideReader::Options() const {
 }
 
 // Each reading that passes a damaged chunk meets it again: only what exceeds `counted` is new.
-void SideReader::Note(const TimelineReader& reader, uint64_t& counted, ExportSummary& summary) {
+void SideReader::Record(const TimelineReader& reader, uint64_t& counted, ExportSummary& summary) {
   const uint64_t found = reader.counts().unreadable_chunks;
   if (found > counted) summary.counts.unreadable_chunks += found - std::exchange(counted, found);
   for (const std::string& warning : reader.warnings()) {
@@ -35,7 +35,7 @@ void SideReader::Note(const TimelineReader& reader, uint64_t& counted, ExportSum
   }
 }
 
-absl::Status SideReader::ReadHostSamples(std::string_view event_type, const HostSampleTaker& take,
+absl::Status SideReader::ReadHostSamples(std::string_view event_type, const HostSampleSink& take,
                                          ExportSummary& summary) {
   // Not an error: a filter without samples makes an empty list.
   if (!request_.filter.event_types.Selects(event_type)) return absl::OkStatus();
@@ -62,12 +62,12 @@ absl::Status SideReader::ReadHostSamples(std::string_view event_type, const Host
       RETURN_IF_ERROR(take(stream.description.identity, *record));
     }
   }
-  Note(*reader, unreadable_of_hosts_, summary);
+  Record(*reader, unreadable_of_hosts_, summary);
   return absl::OkStatus();
 }
 
 absl::Status SideReader::ReadHbmSamples(uint64_t begin_ns, uint64_t end_ns,
-                                        const HbmSampleTaker& take, ExportSummary& summary) {
+                                        const HbmSampleSink& take, ExportSummary& summary) {
   TimelineOptions options = Options();
   std::vector<std::string> types;
   for (const std::string_view type : kMemoryEventTypes) {
@@ -110,7 +110,7 @@ absl::Status SideReader::ReadHbmSamples(uint64_t begin_ns, uint64_t end_ns,
   }
   // The batches have met all of these chunks already.
   uint64_t counted = summary.counts.unreadable_chunks;
-  Note(*reader, counted, summary);
+  Record(*reader, counted, summary);
   return absl::OkStatus();
 }
 

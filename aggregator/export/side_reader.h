@@ -16,10 +16,10 @@
 namespace neurontrace {
 
 // Receives one sample; an error ends the reading. `record` is valid during the call only.
-using HostSampleTaker =
+using HostSampleSink =
     std::function<absl::Status(const StreamIdentity& stream, const TimelineRecord& record)>;
 // The same for a sample of device memory, with the memory that it belongs to.
-using HbmSampleTaker =
+using HbmSampleSink =
     std::function<absl::Status(const HbmIdentity& memory, const HbmSample& sample)>;
 
 // Reads parts of a capture once more, in addition to an export's batches: for formats that have
@@ -37,18 +37,18 @@ class SideReader {
 
   // Passes the selected events of one type of the capture's host samplers
   // (lib/trace/host_samples.h) to `take`, by time.
-  absl::Status ReadHostSamples(std::string_view event_type, const HostSampleTaker& take,
+  absl::Status ReadHostSamples(std::string_view event_type, const HostSampleSink& take,
                                ExportSummary& summary);
   // Passes what is in use of each device memory after each selected allocation or release in
   // [begin_ns, end_ns] to `take`, by time.
-  absl::Status ReadHbmSamples(uint64_t begin_ns, uint64_t end_ns, const HbmSampleTaker& take,
+  absl::Status ReadHbmSamples(uint64_t begin_ns, uint64_t end_ns, const HbmSampleSink& take,
                               ExportSummary& summary);
 
  private:
   // Returns the options with which the batches are read.
   TimelineOptions Options() const;
   // Adds the reader's unreadable chunks beyond `counted`, and its new warnings, to the summary.
-  static void Note(const TimelineReader& reader, uint64_t& counted, ExportSummary& summary);
+  static void Record(const TimelineReader& reader, uint64_t& counted, ExportSummary& summary);
 
   ChunkSource& source_;
   const ExportRequest& request_;

@@ -14,9 +14,9 @@
 #include "aggregator/timeline/fake_chunk_source.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/chunk_text.h"
-#include "lib/trace/columns_by_hand_test_support.h"
 #include "lib/trace/event_chunk.h"
 #include "lib/trace/limits.h"
+#include "lib/trace/raw_columns_test_support.h"
 
 namespace neurontrace {
 namespace {
@@ -64,15 +64,15 @@ class Recipe {
   }
   uint32_t Below(size_t end) { return static_cast<uint32_t>(Next() % end); }
 
-  ColumnsByHand Columns() {
-    ColumnsByHand columns;
+  RawColumns Columns() {
+    RawColumns columns;
     columns.strings.assign(kWords.begin(), kWords.end());
     for (uint32_t i = Below(4); i > 0; --i) {
       const size_t length = kLengths[Below(kLengths.size())];
       columns.strings.emplace_back(length, static_cast<char>(Next()));
     }
     for (uint32_t i = 1 + Below(4); i > 0; --i) {
-      const ShapeByHand shape = NextShape(columns.strings.size());
+      const RawShape shape = NextShape(columns.strings.size());
       columns.shapes.insert(columns.shapes.end(), size_t{1} << Below(7), shape);
     }
     uint64_t now_ns = kSteps[Below(kSteps.size())];
@@ -81,21 +81,20 @@ class Recipe {
   }
 
  private:
-  ShapeByHand NextShape(size_t strings) {
-    ShapeByHand shape{.event_type = Below(strings),
-                      .phase = static_cast<Phase>(Below(kPhaseMax + 1))};
+  RawShape NextShape(size_t strings) {
+    RawShape shape{.event_type = Below(strings), .phase = static_cast<Phase>(Below(kPhaseMax + 1))};
     shape.present |= Next();
     for (uint32_t i = Below(6); i > 0; --i) {
-      KeyByHand key{.name = Below(strings),
-                    .type = static_cast<ValueType>(Below(kValueTypeMax + 1)),
-                    .scope = static_cast<KeyScope>(Below(2))};
+      RawKey key{.name = Below(strings),
+                 .type = static_cast<ValueType>(Below(kValueTypeMax + 1)),
+                 .scope = static_cast<KeyScope>(Below(2))};
       key.value = chunk_format::IsText(key.type) ? Below(strings) : Next();
       shape.keys.insert(shape.keys.end(), 1 + Below(limits::kAttributesPerEventMax), key);
     }
     shape.keys.resize(std::min<size_t>(shape.keys.size(), limits::kAttributesPerEventMax));
     return shape;
   }
-  void PutEvents(uint64_t& now_ns, ColumnsByHand& columns) {
+  void PutEvents(uint64_t& now_ns, RawColumns& columns) {
     const size_t count =
         std::min<size_t>(size_t{1} << Below(7), limits::kChunkEventsMax - columns.events.size());
     const auto shape = static_cast<uint16_t>((Next() | Next() << 8) % columns.shapes.size());

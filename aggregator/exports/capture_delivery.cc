@@ -121,7 +121,7 @@ class DeliveryRun {
   }
 
   // A lost claim is the more useful error: the client learns why the export ends.
-  absl::Status StillWanted(const std::string& step) {
+  absl::Status CheckStillOwned(const std::string& step) {
     if (ReportProgress({}, step)) return absl::OkStatus();
     return kept_.ok() ? absl::CancelledError("the client stopped reading the export") : kept_;
   }
@@ -130,7 +130,7 @@ class DeliveryRun {
   // long.
   absl::StatusOr<const v1::DeliveredStep*> FindDone(const std::string& step,
                                                     const std::string& request) {
-    return delivery_->FindDone(step, request, [&] { return StillWanted(step); });
+    return delivery_->FindDone(step, request, [&] { return CheckStillOwned(step); });
   }
 
   // Writes each artifact as a step of its own, so that an interrupted delivery resumes at the
@@ -169,7 +169,7 @@ class DeliveryRun {
       ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, files->Open(path));
       Sha256 hash;
       for (uint64_t offset = 0; offset < artifact.bytes;) {
-        RETURN_IF_ERROR(StillWanted(step));
+        RETURN_IF_ERROR(CheckStillOwned(step));
         const auto piece =
             deps_.store.artifacts().files().Read(artifact.sha256, offset, kArtifactPieceBytes);
         // Falls through to the comparison of hashes, which reports every kind of damage the same
@@ -274,7 +274,7 @@ class DeliveryRun {
     delivery_->Expect(names);
     ASSIGN_OR_RETURN(OutputFiles* const files, delivery_->BeginStep("workers", request, ""));
     for (size_t i = 0; i < workers.size(); ++i) {
-      RETURN_IF_ERROR(StillWanted("workers"));
+      RETURN_IF_ERROR(CheckStillOwned("workers"));
       ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, files->Open(names[i]));
       RETURN_IF_ERROR(file->Write(texts[i]));
       RETURN_IF_ERROR(file->Close());

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "aggregator/align/core/clock_maps.h"
-#include "aggregator/certificate/clock_judgement.h"
+#include "aggregator/certificate/clock_findings.h"
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/make_certificate.h"
 #include "aggregator/export/events/event_lines.h"
@@ -164,16 +164,16 @@ absl::StatusOr<std::string> EmptySelection::MissingTypes(
   if (request_.event_types_size() == 0) return "";
   std::set<std::string> there;
   std::vector<ChunkEntry> entries;
-  size_t looked_at = 0;
+  size_t examined = 0;
   for (const StreamDescription& stream : streams) {
     IndexPosition from;
     do {
       RETURN_IF_ERROR(source_.ReadIndex(stream.number, from, kIndexEntriesAtOnce, entries));
-      looked_at += entries.size();
+      examined += entries.size();
       for (const ChunkEntry& entry : entries) {
         // Without the types of every chunk nobody knows what is missing; and an explanation is not
         // worth reading a huge index for.
-        if (!entry.event_types || looked_at > limits::kEmptySelectionEntriesMax) return "";
+        if (!entry.event_types || examined > limits::kEmptySelectionEntriesMax) return "";
         there.insert(entry.event_types->begin(), entry.event_types->end());
         from = {.last_timestamp_ns = entry.last_timestamp_ns, .sequence = entry.sequence + 1};
       }
@@ -260,7 +260,7 @@ absl::StatusOr<ExportCompression> CompressionOf(v1::ExportCompression compressio
 }
 
 // The certificate of a capture, which accompanies every export of it.
-struct Judgement {
+struct ExportAssessment {
   Certificate certificate;
   // The certificate as JSON, for formats that contain it.
   std::string json;
@@ -337,7 +337,7 @@ std::string CaptureJson(const CaptureRecord& record) {
 // Writes the `events` format, then `done`. Fails with errors of the source and of the files.
 absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
                           const v1::ExportRequest& request, const CaptureClocks& clocks,
-                          const Judgement& judgement, ExportFiles& files,
+                          const ExportAssessment& judgement, ExportFiles& files,
                           const ExportWriter& write) {
   ASSIGN_OR_RETURN(const ExportCompression compression, CompressionOf(request.compression()));
   ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
@@ -372,7 +372,7 @@ absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
 absl::Status ExportTimeline(const Store& store, ChunkSource& source, std::string_view format_name,
                             TimelineFilter filter, const v1::ExportRequest& request,
                             const CaptureRecord& record, const CaptureClocks& clocks,
-                            const Judgement& judgement, ExportFiles& files,
+                            const ExportAssessment& judgement, ExportFiles& files,
                             const ExportWriter& write) {
   ASSIGN_OR_RETURN(const ExportFormat* format, FindExportFormat(format_name));
   neurontrace::ExportRequest timeline;
@@ -437,10 +437,10 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
   const EventTimes times = EventTimesOf(streams, raw_window ? ClockMaps() : clocks.maps);
   ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request, times.first_ns));
   filter.host_samples = request.format() == v1::EXPORT_FORMAT_EVENTS;
-  Judgement judgement;
+  ExportAssessment judgement;
   ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record, streams));
-  JudgeClocks(clocks, judgement.certificate);
-  // The certificate is complete from here on: JudgeClocks has added its findings.
+  AddClockFindings(clocks, judgement.certificate);
+  // The certificate is complete from here on: AddClockFindings has added its findings.
   judgement.json = ToJson(ToMessage(judgement.certificate));
   const bool holds_nothing = judgement.certificate.account.captured == 0 && record.workers.empty();
   // Summaries are still made: their certificate explains why there is nothing.

@@ -147,7 +147,7 @@ constexpr v1::ExportFormat kFormats[] = {
     v1::EXPORT_FORMAT_SUMMARY_TEXT, v1::EXPORT_FORMAT_SUMMARY_JSON, v1::EXPORT_FORMAT_CHROME_JSON,
     v1::EXPORT_FORMAT_XSPACE};
 
-TEST_F(CaptureExportTest, OfAWholeCaptureNothingIsMissingInAnyFormat) {
+TEST_F(CaptureExportTest, CompleteCaptureIsCompleteInEveryFormat) {
   FillWhole();
   const auto store = OpenStore();
   for (const v1::ExportFormat format : kFormats) {
@@ -233,7 +233,7 @@ TEST_F(CaptureExportTest, AWindowCountsFromTheFirstEventOfTheWorkers) {
   EXPECT_THAT(file_, HasSubstr("\"usage\":1003}"));
 }
 
-TEST_F(CaptureExportTest, WhoSelectsNothingIsToldWhatTheCaptureHas) {
+TEST_F(CaptureExportTest, EmptySelectionListsCaptureContents) {
   FillWhole();
   const auto store = OpenStore();
   const auto warning_of = [&](const std::function<void(v1::ExportRequest&)>& select) {
@@ -293,7 +293,7 @@ TEST_F(CaptureExportTest, AWindowOfACaptureWithoutKnownTimesIsExplained) {
                                   "no event of the capture has a time that a window can select");
 }
 
-TEST_F(CaptureExportTest, AWindowBeyondAllTimesDoesNotBeginAnew) {
+TEST_F(CaptureExportTest, WindowBeyondAllTimesDoesNotWrap) {
   FillWhole();
   const auto store = OpenStore();
   v1::ExportRequest request;

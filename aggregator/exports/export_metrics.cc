@@ -13,7 +13,7 @@ constexpr char kSeveral[] = "several";
 
 // Returns the label of the format. "unknown" is that of a request which CheckExportOptions then
 // refuses.
-std::string FormatWord(const v1::ExportRequest& request) {
+std::string FormatLabel(const v1::ExportRequest& request) {
   if (request.more_formats_size() != 0) return kSeveral;
   const ExportTraits* const traits = TraitsOf(request.format());
   return traits == nullptr ? "unknown" : std::string(traits->name());
@@ -27,7 +27,7 @@ constexpr char kDestination[] = "destination";
 constexpr char kStore[] = "store";
 
 // Maps a code to a reason. `delivers` is described at CountFailed.
-const char* FailureWord(absl::StatusCode code, bool delivers) {
+const char* FailureLabel(absl::StatusCode code, bool delivers) {
   switch (code) {
     case absl::StatusCode::kCancelled:
       return kCancelled;
@@ -82,7 +82,7 @@ prometheus::Counter& ExportMetrics::BytesOf(const std::string& format) {
 }
 
 void ExportMetrics::CountFailed(const absl::Status& status, bool delivers) {
-  failed_.Add({{"reason", FailureWord(status.code(), delivers)}}).Increment();
+  failed_.Add({{"reason", FailureLabel(status.code(), delivers)}}).Increment();
 }
 
 ExportMetrics::Meter::Meter(ExportMetrics& metrics, const Clock& clock,
@@ -90,13 +90,13 @@ ExportMetrics::Meter::Meter(ExportMetrics& metrics, const Clock& clock,
     : metrics_(metrics),
       clock_(clock),
       begun_ns_(clock.MonotonicNs()),
-      bytes_(metrics.BytesOf(FormatWord(request))) {}
+      bytes_(metrics.BytesOf(FormatLabel(request))) {}
 
 ExportMetrics::Meter::~Meter() {
   metrics_.seconds_.Observe(static_cast<double>(clock_.MonotonicNs() - begun_ns_) * 1e-9);
 }
 
-void ExportMetrics::Meter::Look(const v1::ExportReply& reply) {
+void ExportMetrics::Meter::Observe(const v1::ExportReply& reply) {
   if (!reply.has_progress() && !reply.has_done()) return;
   const uint64_t now =
       reply.has_done() ? reply.done().total().bytes_written() : reply.progress().bytes_written();

@@ -47,7 +47,7 @@ class ExportMetrics {
     Meter& operator=(const Meter&) = delete;
 
     // Counts the bytes that progress and `done` report. Must be called for each reply in order.
-    void Look(const v1::ExportReply& reply);
+    void Observe(const v1::ExportReply& reply);
 
    private:
     ExportMetrics& metrics_;

@@ -81,7 +81,7 @@ absl::Status ExportService::ExportCapture(const CaptureRecord& record,
   ExportMetrics::Meter meter(metrics_, deps_.clock, request);
   const absl::Status status =
       ExportLeased(record, request, [&meter, &write](const v1::ExportReply& reply) {
-        meter.Look(reply);
+        meter.Observe(reply);
         return write(reply);
       });
   metrics_.running.Decrement();
@@ -183,7 +183,7 @@ absl::StatusOr<v1::ExportRequest> ExportService::ResolveWindow(const CaptureReco
   // Polls: no signal tells that events of a certain time have arrived.
   while (true) {
     ASSIGN_OR_RETURN(const auto streams, deps_.store.OpenCapture(record.id).Streams());
-    if (known.Look(streams) || HasEnded(record.state) ||
+    if (known.Observe(streams) || HasEnded(record.state) ||
         clock.MonotonicNs() >= begun_ns + kWindowPatienceNs) {
       break;
     }
@@ -199,10 +199,10 @@ absl::StatusOr<CaptureClocks> ExportService::ClocksFor(const CaptureRecord& reco
                                                        const v1::ExportRequest& resolved) {
   const bool has_window = resolved.window_start_ns() != 0 && !resolved.window_start_is_relative() &&
                           !resolved.window_end_is_relative();
-  if (HasEnded(record.state) || !has_window) return deps_.clocks.OfCapture(record);
+  if (HasEnded(record.state) || !has_window) return deps_.clocks.ForCapture(record);
   const uint64_t end_ns =
       resolved.window_end_ns() == 0 ? deps_.clock.RealtimeNs() : resolved.window_end_ns();
-  return deps_.clocks.book().OfWindow(record, {resolved.window_start_ns(), end_ns});
+  return deps_.clocks.book().ForWindow(record, {resolved.window_start_ns(), end_ns});
 }
 
 }  // namespace neurontrace

@@ -17,7 +17,7 @@
 namespace neurontrace {
 namespace {
 
-TEST(GrpcOutputFilesTest, PiecesSayWhoseTheyAre) {
+TEST(GrpcOutputFilesTest, PiecesNameTheirFile) {
   std::vector<v1::ExportReply> replies;
   const ExportWriter write = [&](const v1::ExportReply& reply) {
     replies.push_back(reply);
@@ -42,7 +42,7 @@ TEST(GrpcOutputFilesTest, PiecesSayWhoseTheyAre) {
   EXPECT_EQ(replies[5].file_number(), 0u);
 }
 
-TEST(GrpcOutputFilesTest, RefusesNamesAndSaysWhenNobodyListens) {
+TEST(GrpcOutputFilesTest, RejectsNamesAndReportsDisconnect) {
   bool listens = true;
   const ExportWriter write = [&](const v1::ExportReply&) { return listens; };
   GrpcOutputFiles files(write);
@@ -96,7 +96,7 @@ class HeldTest : public testing::Test {
   std::vector<v1::ExportReply> replies_;
 };
 
-TEST_F(HeldTest, SendsTheRestOfWhatIsTheSame) {
+TEST_F(HeldTest, SendsRestOfUnchangedFile) {
   const std::string text = "what an export of this capture is";
   for (size_t size = 1; size <= text.size(); ++size) {
     for (const size_t piece : {size_t{1}, size_t{7}, size_t{1'000}}) {
@@ -110,7 +110,7 @@ TEST_F(HeldTest, SendsTheRestOfWhatIsTheSame) {
   }
 }
 
-TEST_F(HeldTest, SaysWhatIsNotTheSameAndSendsNothingOfIt) {
+TEST_F(HeldTest, ReportsChangedFileAndSendsNothing) {
   v1::ExportRequest request;
   *request.add_held() = Held("a", "another beginning");
   for (const char* const text : {"what an export is, and longer", "short", "another beginnin"}) {
@@ -124,7 +124,7 @@ TEST_F(HeldTest, SaysWhatIsNotTheSameAndSendsNothingOfIt) {
   EXPECT_EQ(replies_.back().held_differs(), "gone");
 }
 
-TEST_F(HeldTest, RefusesWhatMakesNoSense) {
+TEST_F(HeldTest, RejectsInvalidValues) {
   const auto refuse = [](const std::vector<v1::HeldFile>& files) {
     v1::ExportRequest request;
     for (const v1::HeldFile& file : files) *request.add_held() = file;

@@ -52,7 +52,7 @@ uint64_t KnownUntil::ReferenceNs(const StreamRecord& stream, uint64_t raw_ns) co
 }
 
 // For each stream: first what it lacks by intention, then how far it is known.
-bool KnownUntil::Look(const std::vector<StreamRecord>& streams) {
+bool KnownUntil::Observe(const std::vector<StreamRecord>& streams) {
   streams_ = 0;
   short_.clear();
   suspended_.clear();

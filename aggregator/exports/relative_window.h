@@ -45,7 +45,7 @@ class KnownUntil {
 
   // Evaluates the streams as they are now. Returns true once all that are not quiet are known to
   // the end.
-  bool Look(const std::vector<StreamRecord>& streams);
+  bool Observe(const std::vector<StreamRecord>& streams);
   // Returns what the last Look found, and whether the window from `start_ns` begins before what has
   // expired or contains times in which other captures had workers.
   std::vector<std::string> Notes(uint64_t start_ns) const;

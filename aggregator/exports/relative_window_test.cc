@@ -60,7 +60,7 @@ TEST(WindowBeforeNow, HasToEndAfterItBegins) {
   EXPECT_TRUE(absl::IsInvalidArgument(ResolveBeforeNow({kNowNs, kNowNs}, request)));
 }
 
-TEST(WindowBeforeNow, OthersStayAsTheyAre) {
+TEST(WindowBeforeNow, LeavesOtherWindowsUnchanged) {
   v1::ExportRequest request = Request(1, 2);
   request.set_window_is_before_now(false);
   ASSERT_TRUE(ResolveBeforeNow({kNowNs, kNowNs}, request).ok());
@@ -69,7 +69,7 @@ TEST(WindowBeforeNow, OthersStayAsTheyAre) {
 }
 
 // The aggregator's own clock, and one host's, may have been set.
-TEST(WindowBeforeNow, OfRawTimesIsByTheClocksOfTheHosts) {
+TEST(WindowBeforeNow, RawTimesUseHostClocks) {
   std::vector<StreamRecord> streams = {Stream(0, 1), Stream(1, 1), Stream(2, 1)};
   streams[1].identity.worker.instance_id = "i-behind";
   streams[2].identity.worker.instance_id = "i-without-a-map";
@@ -94,12 +94,12 @@ TEST(KnownUntil, WaitsForStreamsThatAreNotQuiet) {
   const ClockMaps maps;
   KnownUntil known(kNowNs, maps);
   std::vector<StreamRecord> streams = {Stream(0, kNowNs + 5), Stream(1, kNowNs - kNsPerSecond)};
-  EXPECT_FALSE(known.Look(streams));
+  EXPECT_FALSE(known.Observe(streams));
   EXPECT_THAT(known.Notes(kNowNs - 10 * kNsPerSecond),
               ElementsAre(HasSubstr("1 of 2 streams are known to the end of the window")));
   EXPECT_THAT(known.Notes(0)[0], HasSubstr("until 1.0 s before it"));
   streams[1].canary_realtime_ns = kNowNs;  // all that was before has come
-  EXPECT_TRUE(known.Look(streams));
+  EXPECT_TRUE(known.Observe(streams));
   EXPECT_THAT(known.Notes(kNowNs - kNsPerSecond),
               ElementsAre("all 2 streams are known to the end of the window"));
 }
@@ -110,10 +110,10 @@ TEST(KnownUntil, DoesNotWaitForEndedAndQuietOnes) {
   std::vector<StreamRecord> streams = {Stream(0, kNowNs - 60 * kNsPerSecond),
                                        Stream(1, kNowNs - 60 * kNsPerSecond)};
   streams[1].ended = true;
-  EXPECT_TRUE(known.Look(streams));
+  EXPECT_TRUE(known.Observe(streams));
   EXPECT_THAT(known.Notes(0), ElementsAre(HasSubstr("nothing received since")));
   streams[0].ended = true;
-  EXPECT_TRUE(known.Look(streams));
+  EXPECT_TRUE(known.Observe(streams));
   EXPECT_THAT(known.Notes(0), IsEmpty());
 }
 
@@ -122,19 +122,19 @@ TEST(KnownUntil, DoesNotWaitForSamplesOfHosts) {
   KnownUntil known(kNowNs, maps);
   std::vector<StreamRecord> streams = {Stream(0, kNowNs), Stream(1, kNowNs - 2 * kNsPerSecond)};
   streams[1].identity.kind = StreamKind::kHost;
-  EXPECT_TRUE(known.Look(streams));
+  EXPECT_TRUE(known.Observe(streams));
   EXPECT_THAT(known.Notes(0), ElementsAre("all 1 streams are known to the end of the window"));
   // What has expired of them is gone all the same.
   streams[1].losses = {{.place = LossPlace::kRetention,
                         .reason = LossReason::kExpired,
                         .events = 3,
                         .last_timestamp_ns = kNowNs - 30 * kNsPerSecond}};
-  EXPECT_TRUE(known.Look(streams));
+  EXPECT_TRUE(known.Observe(streams));
   EXPECT_THAT(known.Notes(kNowNs - 60 * kNsPerSecond),
               ElementsAre(HasSubstr("all 1"), HasSubstr("30.0 s after")));
 }
 
-TEST(KnownUntil, SaysWhatHasExpiredOfTheWindow) {
+TEST(KnownUntil, ReportsExpiredPartOfWindow) {
   const ClockMaps maps;
   KnownUntil known(kNowNs, maps);
   StreamRecord stream = Stream(0, kNowNs);
@@ -142,7 +142,7 @@ TEST(KnownUntil, SaysWhatHasExpiredOfTheWindow) {
                     .reason = LossReason::kExpired,
                     .events = 7,
                     .last_timestamp_ns = kNowNs - 30 * kNsPerSecond}};
-  EXPECT_TRUE(known.Look({stream}));
+  EXPECT_TRUE(known.Observe({stream}));
   EXPECT_THAT(known.Notes(kNowNs - 60 * kNsPerSecond),
               ElementsAre(HasSubstr("all 1 streams"), HasSubstr("up to 30.0 s after its start")));
   EXPECT_THAT(known.Notes(kNowNs - 30 * kNsPerSecond), ElementsAre(HasSubstr("all 1 streams")));
@@ -150,12 +150,12 @@ TEST(KnownUntil, SaysWhatHasExpiredOfTheWindow) {
   EXPECT_THAT(known.Notes(0), ElementsAre(HasSubstr("all 1 streams")));
 }
 
-TEST(KnownUntil, SaysWhereAnotherCaptureHadAWorker) {
+TEST(KnownUntil, ReportsSuspensions) {
   const ClockMaps maps;
   KnownUntil known(kNowNs, maps);
   StreamRecord stream = Stream(0, kNowNs);
   stream.suspensions = {Suspension{{}, kNowNs - 30 * kNsPerSecond, kNowNs - 20 * kNsPerSecond}};
-  EXPECT_TRUE(known.Look({stream}));
+  EXPECT_TRUE(known.Observe({stream}));
   EXPECT_THAT(known.Notes(kNowNs - 60 * kNsPerSecond),
               ElementsAre(HasSubstr("all 1 streams"),
                           HasSubstr("did not record from 30.0 s to 20.0 s before the window's end: "
@@ -168,7 +168,7 @@ TEST(KnownUntil, AStreamWithATimeOfItsOwnIsInNoWindow) {
   KnownUntil known(kNowNs, maps);
   StreamRecord own = Stream(1, 1'000'000);
   own.clock_domain = ClockDomain::kOwn;
-  EXPECT_TRUE(known.Look({Stream(0, kNowNs), own}));
+  EXPECT_TRUE(known.Observe({Stream(0, kNowNs), own}));
   EXPECT_THAT(known.Notes(0), ElementsAre(HasSubstr("all 1 streams")));
 }
 

@@ -76,7 +76,7 @@ void StandingExports::Begin() {
   if (queue_.rules().empty()) return;
   loop_.PostTask([this] {
     OfferAll();
-    RunAndAgain();
+    RunAndReschedule();
   });
   thread_ = std::thread([this] { loop_.Run(); });
 }
@@ -112,16 +112,16 @@ bool StandingExports::IsGone(const CaptureId& capture) const {
   return absl::IsNotFound(deps_.store.captures().Get(capture).status());
 }
 
-void StandingExports::RunAndAgain() {
+void StandingExports::RunAndReschedule() {
   // Before exports, so that none is started for a deleted capture.
-  queue_.ForgetGone([this](const CaptureId& capture) { return IsGone(capture); });
+  queue_.ForgetDeleted([this](const CaptureId& capture) { return IsGone(capture); });
   while (const auto task = queue_.Next()) {
     if (is_ending_) return;
     Do(*task);
     SaveAndCount();
   }
   SaveAndCount();
-  if (!is_ending_) loop_.PostDelayedTask([this] { RunAndAgain(); }, kPollNs);
+  if (!is_ending_) loop_.PostDelayedTask([this] { RunAndReschedule(); }, kPollNs);
 }
 
 // Makes the request that an operator would make, and records its result in the queue and in the

@@ -65,7 +65,7 @@ class StandingExports final : public CaptureObserver {
   // Returns whether the store certainly has no such capture.
   bool IsGone(const CaptureId& capture) const;
   // Makes all exports that are due, and posts itself again.
-  void RunAndAgain();
+  void RunAndReschedule();
   // Makes one export and records its result.
   void Do(const StandingQueue::Task& task);
   // Saves the queue's state and moves its counters into the metrics.

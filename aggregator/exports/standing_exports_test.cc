@@ -89,7 +89,7 @@ class StandingExportsTest : public ::testing::Test {
   SeededRandom random_{1};
 };
 
-TEST_F(StandingExportsTest, WhatAVolumeDoesNotFindIsTriedAgain) {
+TEST_F(StandingExportsTest, RetriesFilesNotFoundByVolume) {
   RunUntil(2, {1, 2});
   EXPECT_EQ(Counter("failed_total"), 0);
   EXPECT_EQ(Counter("retried_total"), 1);
@@ -105,7 +105,7 @@ TEST_F(StandingExportsTest, WhatAVolumeDoesNotFindIsTriedAgain) {
            AllOf(HasSubstr("\"export\""), HasSubstr("\"outcome\":\"done\""))}));
 }
 
-TEST_F(StandingExportsTest, OfACaptureThatIsDeletedItIsForgone) {
+TEST_F(StandingExportsTest, DropsExportOfDeletedCapture) {
   RunUntil(2, {kDeleted, 2});
   EXPECT_EQ(Counter("abandoned_total"), 1);
   EXPECT_EQ(Counter("failed_total"), 0);

@@ -42,7 +42,7 @@ size_t TakeBody(char* bytes, size_t one, size_t size, void* to) {
 
 // Further lines are dropped, not refused: no caller needs more than a few headers. libcurl itself
 // refuses headers of more than 300 KiB.
-size_t TakeHeader(char* bytes, size_t one, size_t size, void* to) {
+size_t OnHeader(char* bytes, size_t one, size_t size, void* to) {
   auto& lines = static_cast<Receiver*>(to)->reply.header_lines;
   if (lines.size() < limits::kHttpHeaderLinesMax) lines.emplace_back(bytes, one * size);
   return one * size;
@@ -139,7 +139,7 @@ absl::StatusOr<HttpReply> HttpClient::Send(const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, static_cast<char*>(error));
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, TakeBody);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &receiver);
-  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, TakeHeader);
+  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, OnHeader);
   curl_easy_setopt(curl, CURLOPT_HEADERDATA, &receiver);
   SetMethod(curl, request);
   SetTls(curl, request.authorities);

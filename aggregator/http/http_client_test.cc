@@ -26,7 +26,7 @@ class Directory : public TemporaryDirectory {
   }
 };
 
-TEST(HttpClientTest, WhatIsSentArrivesAndTheReplyIsWhole) {
+TEST(HttpClientTest, SendsRequestAndReceivesReply) {
   const FakeHttpServer server([](const FakeHttpServer::Request&) {
     return FakeHttpServer::Answer{
         .status = "201 Created", .body = "made", .headers = "ETag:  \"e 1\" \r\nX-None:\r\n"};
@@ -50,7 +50,7 @@ TEST(HttpClientTest, WhatIsSentArrivesAndTheReplyIsWhole) {
   EXPECT_THAT(request.head, Not(HasSubstr("Authorization")));
 }
 
-TEST(HttpClientTest, OneClientAsksAgainWithoutWhatItSaidBefore) {
+TEST(HttpClientTest, ReusedClientKeepsNoState) {
   const FakeHttpServer server(
       [](const FakeHttpServer::Request&) { return FakeHttpServer::Answer{.body = "x"}; });
   HttpClient client;
@@ -83,7 +83,7 @@ TEST(HttpClientTest, RedirectionsAreNotFollowed) {
             absl::StatusCode::kUnavailable);
 }
 
-TEST(HttpClientTest, WhatIsTooLargeIsNotTaken) {
+TEST(HttpClientTest, RejectsOversizedReply) {
   const FakeHttpServer server([](const FakeHttpServer::Request&) {
     return FakeHttpServer::Answer{.body = std::string(100'000, 'x')};
   });

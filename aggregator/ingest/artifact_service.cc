@@ -50,7 +50,7 @@ v1::ArtifactAnswer AnswerWith(v1::ArtifactOutcome outcome, std::string detail = 
 // field. An empty root is valid, because it means that the artifact belongs to no inspect
 // directory.
 template <typename Message>
-absl::Status CheckWhose(const Message& message) {
+absl::Status CheckSender(const Message& message) {
   if (message.agent_id().empty()) return InvalidArgument("artifact.agent_id is empty");
   RETURN_IF_ERROR(CheckIdentityText("artifact.agent_id", message.agent_id()));
   if (!message.root().empty() && !IsArtifactRoot(message.root())) {
@@ -83,7 +83,7 @@ void ArtifactMetrics::CountRefused(v1::ArtifactOutcome outcome) {
 }
 
 absl::StatusOr<ArtifactReference> FromProto(const v1::ArtifactOffer& offer) {
-  RETURN_IF_ERROR(CheckWhose(offer));
+  RETURN_IF_ERROR(CheckSender(offer));
   ArtifactReference reference;
   ASSIGN_OR_RETURN(reference.capture_id, CaptureId::FromBytes(offer.capture_id()));
   reference.agent_id = offer.agent_id();
@@ -101,7 +101,7 @@ absl::StatusOr<ArtifactReference> FromProto(const v1::ArtifactOffer& offer) {
 
 // The size is not limited here: an artifact may have been forgone because it is too large.
 absl::StatusOr<ArtifactForgone> FromProto(const v1::ArtifactForgone& message) {
-  RETURN_IF_ERROR(CheckWhose(message));
+  RETURN_IF_ERROR(CheckSender(message));
   ArtifactForgone forgone;
   ASSIGN_OR_RETURN(forgone.capture_id, CaptureId::FromBytes(message.capture_id()));
   forgone.agent_id = message.agent_id();
@@ -158,9 +158,9 @@ grpc::Status ArtifactService::Offer(grpc::ServerContext* context, const v1::Arti
   return Answer(std::move(answer), *reply);
 }
 
-absl::Status ArtifactService::TakeParts(grpc::ServerContext& context,
-                                        grpc::ServerReader<v1::ArtifactPart>& reader,
-                                        v1::ArtifactPart& part, ArtifactFiles::Upload& upload) {
+absl::Status ArtifactService::ReceiveParts(grpc::ServerContext& context,
+                                           grpc::ServerReader<v1::ArtifactPart>& reader,
+                                           v1::ArtifactPart& part, ArtifactFiles::Upload& upload) {
   // A call that sends nothing, or a byte at a time, would keep one of few places.
   StallWatch watch(runner_,
                    {.period_ns = limits::kArtifactStallNs, .least = limits::kArtifactStallBytes},
@@ -204,7 +204,7 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
     return AnswerWith(v1::ARTIFACT_OUTCOME_FULL, std::string(upload.status().message()));
   }
   RETURN_IF_ERROR(upload.status());
-  RETURN_IF_ERROR(TakeParts(context, reader, part, **upload));
+  RETURN_IF_ERROR(ReceiveParts(context, reader, part, **upload));
   const absl::Status finished = (*upload)->Finish();
   // The bytes do not have the promised hash: the file changed while the agent read it.
   if (absl::IsDataLoss(finished)) {

@@ -71,13 +71,14 @@ class ArtifactService final : public v1::ArtifactGateway::Service {
                      v1::ArtifactAnswer* reply) override;
 
  private:
-  // Refer stores a reference, or asks for the content; Receive takes a Put call; TakeParts its
+  // Refer stores a reference, or asks for the content; Receive takes a Put call; ReceiveParts its
   // parts.
   absl::StatusOr<v1::ArtifactAnswer> Refer(const ArtifactReference& reference);
   absl::StatusOr<v1::ArtifactAnswer> Receive(grpc::ServerContext& context,
                                              grpc::ServerReader<v1::ArtifactPart>& reader);
-  absl::Status TakeParts(grpc::ServerContext& context, grpc::ServerReader<v1::ArtifactPart>& reader,
-                         v1::ArtifactPart& part, ArtifactFiles::Upload& upload);
+  absl::Status ReceiveParts(grpc::ServerContext& context,
+                            grpc::ServerReader<v1::ArtifactPart>& reader, v1::ArtifactPart& part,
+                            ArtifactFiles::Upload& upload);
   // Counts a refusal and converts the answer to gRPC's form. Errors are passed on without a reply.
   grpc::Status Answer(absl::StatusOr<v1::ArtifactAnswer> answer, v1::ArtifactAnswer& reply);
 

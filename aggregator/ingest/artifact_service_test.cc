@@ -103,7 +103,7 @@ class ArtifactServiceTest : public ::testing::Test {
   std::unique_ptr<v1::ArtifactGateway::Stub> stub_;
 };
 
-TEST_F(ArtifactServiceTest, UploadThatStallsIsEndedAndGoesOnLater) {
+TEST_F(ArtifactServiceTest, StalledUploadEndsAndResumesLater) {
   const std::string content(3'000'000, 'x');
   v1::ArtifactOffer offer = OfferOf(content);
   ASSERT_EQ(Offer(offer).outcome(), v1::ARTIFACT_OUTCOME_SEND);
@@ -173,7 +173,7 @@ TEST_F(ArtifactServiceTest, SamePlacesInTwoInspectDirectoriesAreTwo) {
 }
 
 // An agent's id is compared, logged and shown.
-TEST_F(ArtifactServiceTest, RefusesAnAgentIdThatIsNone) {
+TEST_F(ArtifactServiceTest, RejectsInvalidAgentId) {
   v1::ArtifactOffer offer = OfferOf("x");
   for (const std::string& id : {std::string(), std::string("a\nb"), std::string("\x1b[2J"),
                                 std::string(limits::kIdentityStringBytesMax + 1, 'x')}) {
@@ -188,7 +188,7 @@ TEST_F(ArtifactServiceTest, RefusesAnAgentIdThatIsNone) {
   }
 }
 
-TEST_F(ArtifactServiceTest, WhatIsForgoneStandsInItsCaptureUntilItIsKept) {
+TEST_F(ArtifactServiceTest, ListsForgoneArtifactsUntilStored) {
   v1::ArtifactForgone forgone;
   forgone.set_capture_id(std::string(TestCaptureId(1).bytes()));
   forgone.set_agent_id("agent");

@@ -26,9 +26,9 @@ void CanaryAges::OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint6
     return;
   }
   // A host's clock ahead of ours would give a negative time; such a canary counts as just sent.
-  const uint64_t under_way_ns =
+  const uint64_t in_flight_ns =
       realtime_ns > header.canary_realtime_ns ? realtime_ns - header.canary_realtime_ns : 0;
-  const uint64_t sent_ns = monotonic_ns - std::min(monotonic_ns, under_way_ns);
+  const uint64_t sent_ns = monotonic_ns - std::min(monotonic_ns, in_flight_ns);
   Streams& streams = captures_[header.capture_id];
   if (const auto known = streams.find(header.stream); known != streams.end()) {
     known->second = sent_ns;

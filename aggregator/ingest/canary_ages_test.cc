@@ -49,7 +49,7 @@ class CanaryAgesTest : public testing::Test {
   CanaryAges ages_;
 };
 
-TEST_F(CanaryAgesTest, IsOfTheStreamThatIsWorstOff) {
+TEST_F(CanaryAgesTest, ReportsWorstStream) {
   EXPECT_EQ(OldestAt(0), -1);
   Store(Header(0), 10);
   EXPECT_EQ(OldestAt(13), 3) << "counts from the first chunk until the first canary";
@@ -87,7 +87,7 @@ TEST_F(CanaryAgesTest, AStreamThatHasEndedIsNotLive) {
   EXPECT_EQ(ages_.streams(), 0u);
 }
 
-TEST_F(CanaryAgesTest, CapturesThatDoNotGoOnAreForgotten) {
+TEST_F(CanaryAgesTest, ForgetsEndedCaptures) {
   StoreCanary(0, 10, 10, 1);
   StoreCanary(0, 30, 30, 2);
   ages_.KeepOnly([](const CaptureId& id) { return id == Capture(2); });
@@ -131,7 +131,7 @@ TEST_F(CanaryAgesTest, ACaptureOfLostAgentsAloneHasNoAge) {
   EXPECT_EQ(ages_.streams(), 0u);
 }
 
-TEST_F(CanaryAgesTest, WatchesSoManyStreamsAndNoMore) {
+TEST_F(CanaryAgesTest, LimitsWatchedStreams) {
   for (uint32_t core = 0; core < limits::kCanaryStreamsMax; ++core) Store(Header(core), 50);
   Store(Header(limits::kCanaryStreamsMax), 1);
   StoreCanary(limits::kCanaryStreamsMax, 1, 1);

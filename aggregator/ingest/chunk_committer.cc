@@ -29,7 +29,7 @@ void ChunkCommitter::Commit(Group& group) {
   const bool wrote = results.ok() && std::any_of(results->begin(), results->end(), [](auto& each) {
                        return each.outcome == PutOutcome::kStored;
                      });
-  if (wrote || !results.ok()) NoteHealth(results.status());
+  if (wrote || !results.ok()) RecordHealth(results.status());
   std::map<std::string_view, size_t> bytes;  // by agent; ordered, so that runs are reproducible
   for (size_t i = 0; i < group.chunks.size(); ++i) {
     const ReceivedChunk& chunk = group.chunks[i];
@@ -43,7 +43,7 @@ void ChunkCommitter::Commit(Group& group) {
       metrics_.events_stored.Increment(chunk.header.event_count);
       metrics_.bytes_stored.Increment(static_cast<double>(chunk.bytes()));
     }
-    if (results.ok() && (*results)[i].differs) NoteConflict(chunk.header);
+    if (results.ok() && (*results)[i].differs) CountConflict(chunk.header);
     if (results.ok()) {
       group.dones[i]((*results)[i]);
     } else {
@@ -54,7 +54,7 @@ void ChunkCommitter::Commit(Group& group) {
   for (const auto& [agent_id, sum] : bytes) budget_.Release(std::string(agent_id), sum);
 }
 
-void ChunkCommitter::NoteConflict(const ChunkHeader& header) {
+void ChunkCommitter::CountConflict(const ChunkHeader& header) {
   metrics_.chunks_conflicting.Increment();
   if (last_conflict_ == header.stream) return;
   last_conflict_ = header.stream;
@@ -68,7 +68,7 @@ void ChunkCommitter::NoteConflict(const ChunkHeader& header) {
 
 // A full disk fails many times a second, so only changes are reported. A change from a full disk,
 // which passes, to a failing one, which does not, counts.
-void ChunkCommitter::NoteHealth(const absl::Status& status) {
+void ChunkCommitter::RecordHealth(const absl::Status& status) {
   if (status.code() == health_) return;
   health_ = status.code();
   if (status.ok()) {

@@ -49,9 +49,9 @@ class ChunkCommitter {
 
  private:
   // Reports a change of the store's health, once per change of the error's code.
-  void NoteHealth(const absl::Status& status);
+  void RecordHealth(const absl::Status& status);
   // Counts and reports a chunk that differs from the stored one with the same sequence.
-  void NoteConflict(const ChunkHeader& header);
+  void CountConflict(const ChunkHeader& header);
 
   ChunkStore& store_;
   IngestBudget& budget_;

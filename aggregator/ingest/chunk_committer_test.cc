@@ -53,7 +53,7 @@ class ChunkCommitterTest : public ::testing::Test {
 
 // A full disk passes, one that fails does not: whoever waits for the first has to hear of the
 // second, though no write succeeded between them.
-TEST_F(ChunkCommitterTest, EachChangeOfTheDisksHealthIsToldOnce) {
+TEST_F(ChunkCommitterTest, ReportsEachDiskHealthChangeOnce) {
   Commit(0);
   EXPECT_THAT(health_.codes(), ElementsAre());
   disk_->SetRoom(0);
@@ -68,7 +68,7 @@ TEST_F(ChunkCommitterTest, EachChangeOfTheDisksHealthIsToldOnce) {
               ElementsAre(absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnavailable));
 }
 
-TEST_F(ChunkCommitterTest, ADuplicateSaysNothingOfTheDisk) {
+TEST_F(ChunkCommitterTest, DuplicateDoesNotChangeDiskHealth) {
   Commit(0);
   disk_->SetRoom(0);
   Commit(1);

@@ -13,10 +13,10 @@ namespace neurontrace {
 
 // Answers requests for the time, one at a time, with the reference timescale. Each step starts the
 // next, so gRPC's callbacks are sequential and no lock is needed. Deletes itself in OnDone.
-class ClockAskCall final : public grpc::ServerBidiReactor<v1::ClockQuestion, v1::ClockAnswer> {
+class ClockProbeCall final : public grpc::ServerBidiReactor<v1::ClockQuestion, v1::ClockAnswer> {
  public:
   // Both must outlive the call.
-  ClockAskCall(const ReferenceTimescale& timescale, ClockMetrics& metrics)
+  ClockProbeCall(const ReferenceTimescale& timescale, ClockMetrics& metrics)
       : timescale_(timescale), metrics_(metrics) {
     StartRead(&question_);
   }

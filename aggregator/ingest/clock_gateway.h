@@ -49,7 +49,7 @@ class ClockGateway final : public v1::ClockGateway::CallbackService {
       grpc::CallbackServerContext* context) override {
     const absl::Status admitted = Admitted(deps_.admission, *context);
     if (!admitted.ok()) return new RefusedCall<v1::ClockQuestion, v1::ClockAnswer>(admitted);
-    return new ClockAskCall(deps_.timescale, deps_.metrics);
+    return new ClockProbeCall(deps_.timescale, deps_.metrics);
   }
 
  private:

@@ -99,7 +99,7 @@ void ClockReportCall::End(const absl::Status& status) { Finish(ToGrpcStatus(stat
 
 // The key ends with the call, so that a host that is gone can no longer probe.
 void ClockReportCall::OnDone() {
-  if (has_key_) deps_.keys.TakeBack(key_id_);
+  if (has_key_) deps_.keys.Revoke(key_id_);
   deps_.metrics.calls.Set(static_cast<double>(--deps_.calls));
   delete this;
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kHourNs = 3'600 * kNsPerSecond;
 
-TEST(EvidenceAllowanceTest, TakesWhatAnAgentSendsAlsoAfterHalfADayAlone) {
+TEST(EvidenceAllowanceTest, AcceptsBacklogAfterHalfDayOffline) {
   EvidenceAllowance allowance;
   uint64_t now_ns = 5;
   uint64_t backlog = 0;
@@ -31,7 +31,7 @@ TEST(EvidenceAllowanceTest, TakesWhatAnAgentSendsAlsoAfterHalfADayAlone) {
   }
 }
 
-TEST(EvidenceAllowanceTest, BoundsWhatIsStoredOfAnInstanceAndOfItAlone) {
+TEST(EvidenceAllowanceTest, LimitsEvidencePerInstance) {
   EvidenceAllowance allowance;
   constexpr size_t kRow = limits::kClockBatchBytesMax;
   uint64_t stored = 0;
@@ -49,7 +49,7 @@ TEST(EvidenceAllowanceTest, BoundsWhatIsStoredOfAnInstanceAndOfItAlone) {
   EXPECT_FALSE(allowance.Take("i-3", limits::kClockHostBytesAtOnceMax + 1, 0).ok());
 }
 
-TEST(EvidenceAllowanceTest, KnowsSoManyInstances) {
+TEST(EvidenceAllowanceTest, LimitsInstances) {
   EvidenceAllowance allowance;
   for (size_t i = 0; i < limits::kClockHostsMax; ++i) {
     ASSERT_TRUE(allowance.Take("i-" + std::to_string(i), 1'000, kHourNs).ok());

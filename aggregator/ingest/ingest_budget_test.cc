@@ -30,7 +30,7 @@ struct Log {
   }
 };
 
-TEST(IngestBudget, OneAgentMayHaveHalfAndTheNextFindsRoom) {
+TEST(IngestBudget, LimitsOneAgentToHalf) {
   IngestBudget budget(100 * kMessage);
   Log log;
   budget.Take("loud", 50 * kMessage);
@@ -46,7 +46,7 @@ TEST(IngestBudget, OneAgentMayHaveHalfAndTheNextFindsRoom) {
   EXPECT_THAT(log.names, ElementsAre("quiet", "loud"));
 }
 
-TEST(IngestBudget, ThoseThatWaitTakeTurns) {
+TEST(IngestBudget, ServesWaitersInTurn) {
   IngestBudget budget(40 * kMessage);
   Log log;
   budget.Take("a", 20 * kMessage);
@@ -60,7 +60,7 @@ TEST(IngestBudget, ThoseThatWaitTakeTurns) {
   EXPECT_THAT(log.names, ElementsAre("a", "c", "a", "a", "b", "b", "b"));
 }
 
-TEST(IngestBudget, NoMoreGoOnThanThereIsRoomFor) {
+TEST(IngestBudget, AdmitsOnlyWithinBudget) {
   IngestBudget budget(10 * kMessage);
   Log log;
   budget.Take("a", 10 * kMessage);
@@ -74,7 +74,7 @@ TEST(IngestBudget, NoMoreGoOnThanThereIsRoomFor) {
 
 // The first ones to continue have nothing more to send, or are gone: nobody would let the others
 // continue.
-TEST(IngestBudget, NobodyWaitsWhenNothingIsHere) {
+TEST(IngestBudget, NobodyWaitsWhenEmpty) {
   IngestBudget budget(kMessage);
   Log log;
   budget.Take("a", kMessage);
@@ -87,7 +87,7 @@ TEST(IngestBudget, NobodyWaitsWhenNothingIsHere) {
 }
 
 // While a commit is slow, and not only after it.
-TEST(IngestBudget, SaysAtAnyTimeWhatIsHereAndWhoWaits) {
+TEST(IngestBudget, ReportsUsageAndWaiters) {
   prometheus::Registry registry;
   IngestMetrics metrics(registry);
   IngestBudget budget(100 * kMessage, &metrics);
@@ -140,7 +140,7 @@ TEST(IngestBudget, UnderOverloadEverybodyMovesAndMemoryHolds) {
   EXPECT_GE(read["loud"], 1'000);
 }
 
-TEST(IngestBudget, ABudgetOfLessThanAMessageStillLetsOneGoOn) {
+TEST(IngestBudget, BudgetBelowMessageSizeAdmitsOne) {
   IngestBudget budget(100);
   Log log;
   budget.Take("a", 1'000);

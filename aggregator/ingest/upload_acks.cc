@@ -34,8 +34,8 @@ void UploadAcks::OnResult(uint32_t stream_ref, uint64_t sequence,
   stream.expected = std::max(stream.expected, sequence + 1);
   if (!result.ok()) {
     // A chunk that is sent again and fails again is refused again: its agent waits for an answer.
-    if (stream.going_back_to == stream.durable && stream.failed != sequence) return;
-    stream.going_back_to = stream.durable;
+    if (stream.rewind_sequence == stream.durable && stream.failed != sequence) return;
+    stream.rewind_sequence = stream.durable;
     stream.failed = sequence;
     Refuse(stream_ref, sequence, v1::REFUSAL_CODE_BUSY, std::string(result.status().message()),
            kRetryDelayMs);
@@ -45,14 +45,14 @@ void UploadAcks::OnResult(uint32_t stream_ref, uint64_t sequence,
     case PutOutcome::kStored:
     case PutOutcome::kDuplicate:
       stream.durable = result->next_sequence;
-      stream.going_back_to.reset();
+      stream.rewind_sequence.reset();
       if (!std::exchange(stream.moved, true)) moved_.push_back(stream_ref);
       return;
     case PutOutcome::kGap:
       stream.durable = result->next_sequence;
       // One refusal makes the agent go back; the chunks that were already under way need none.
-      if (stream.going_back_to == stream.durable) return;
-      stream.going_back_to = stream.durable;
+      if (stream.rewind_sequence == stream.durable) return;
+      stream.rewind_sequence = stream.durable;
       Refuse(stream_ref, sequence, v1::REFUSAL_CODE_GAP, "a chunk before this one is missing");
       return;
     case PutOutcome::kUnknownCapture:
@@ -76,7 +76,7 @@ void UploadAcks::OnResult(uint32_t stream_ref, uint64_t sequence,
 void UploadAcks::OnRefused(uint32_t stream_ref, std::optional<uint64_t> sequence,
                            v1::RefusalCode code, const std::string& reason) {
   Stream& stream = streams_[stream_ref];
-  stream.going_back_to.reset();
+  stream.rewind_sequence.reset();
   Refuse(stream_ref, sequence.value_or(stream.expected), code, reason);
 }
 

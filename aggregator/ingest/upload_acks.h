@@ -43,7 +43,7 @@ class UploadAcks {
     uint64_t expected = 0;  // one above the highest sequence seen
     bool moved = false;     // is in moved_
     // The sequence that the agent was ordered to go back to and has not continued from.
-    std::optional<uint64_t> going_back_to;
+    std::optional<uint64_t> rewind_sequence;
     std::optional<uint64_t> failed;  // the chunk whose failure was reported last
   };
   // Queues a refusal. It repeats the durable position, so that the agent knows from where to

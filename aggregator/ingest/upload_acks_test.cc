@@ -35,7 +35,7 @@ TEST(UploadAcks, MergesTheAcknowledgementsOfAStream) {
   EXPECT_EQ(acks.Take().next_sequence(), 4u);
 }
 
-TEST(UploadAcks, TellsOfAGapOnceUntilTheStreamGoesOn) {
+TEST(UploadAcks, ReportsGapOnceUntilStreamContinues) {
   UploadAcks acks;
   acks.OnResult(1, 3, Gap(1));
   acks.OnResult(1, 4, Gap(1));
@@ -51,7 +51,7 @@ TEST(UploadAcks, TellsOfAGapOnceUntilTheStreamGoesOn) {
 }
 
 // One that was cut inside a character does not parse: the agent would lose the call.
-TEST(UploadAcks, WordsAreCutBetweenCharactersAndFitForLogs) {
+TEST(UploadAcks, TextIsTruncatedBetweenCharactersAndSafeForLogs) {
   UploadAcks acks;
   std::string words = "\xff\n";
   while (words.size() < 2 * limits::kDetailBytesMax) words += "\u20ac";
@@ -86,7 +86,7 @@ TEST(UploadAcks, AsksAgainAfterAFailedWriteOnce) {
   EXPECT_EQ(acks.Take().refused_sequence(), 1u);
 }
 
-TEST(UploadAcks, AfterARefusalTheGapBehindItIsTold) {
+TEST(UploadAcks, ReportsGapAfterRefusal) {
   UploadAcks acks;
   acks.OnResult(1, 0, Stored(1));
   acks.Take();

@@ -79,9 +79,9 @@ void Maintenance::Tick() {
   deps_.coordinator.Tick();
   deps_.triggers.Tick();
   if (deps_.clock.MonotonicNs() >= published_monotonic_ns_ + kPublishIntervalNs) {
-    deps_.exports.calls().Look();
-    deps_.watches.Look();
-    deps_.views.Look();
+    deps_.exports.calls().Poll();
+    deps_.watches.Poll();
+    deps_.views.Poll();
     CheckMachineClock();
     PublishMetrics();
   }

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(AgentsTable, WhoIsNotConnectedComesFirst) {
+TEST(AgentsTable, ListsDisconnectedAgentsFirst) {
   AgentRegistry registry;
   uint64_t connection = 0;
   for (const char* const id : {"a", "b", "c", "d"}) {

@@ -35,7 +35,7 @@ absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const grpc::ServerContext&
   auto record = RecordFor(caller, text, entry);
   if (absl::IsPermissionDenied(record.status())) {
     entry.caller = caller.name;
-    entry.role = WordOf(caller.role);
+    entry.role = ToString(caller.role);
     entry.from = context.peer();
     entry.outcome = record.status();
     deps_.access.RecordCall(entry);
@@ -54,7 +54,7 @@ grpc::Status AuditedCalls::Run(
   const auto caller = deps_.access.CallerOf(context);
   if (caller.ok()) {
     entry.caller = caller->name;
-    entry.role = WordOf(caller->role);
+    entry.role = ToString(caller->role);
     entry.outcome =
         CheckCall(*caller, fmt::format("/neurontrace.v1.OperatorService/{}", call.method));
     if (entry.outcome.ok()) entry.outcome = act(*caller, entry);
@@ -71,11 +71,11 @@ grpc::Status AuditedCalls::Run(
   // An id that the caller wrote stays in the answer. Removing it would distinguish the id of
   // somebody else's capture from one that nobody has.
   const auto named = CaptureId::Parse(call.capture);
-  const MaySeeCapture seen = deps_.directory.SeenBy(*caller);
-  const auto may_read = [&](const CaptureId& id) {
+  const CanSeeCapture seen = deps_.directory.SeenBy(*caller);
+  const auto can_read = [&](const CaptureId& id) {
     return (named.ok() && *named == id) || seen(id);
   };
-  const std::string words = HideCaptures(std::string(told.message()), may_read);
+  const std::string words = HideCaptures(std::string(told.message()), can_read);
   return ToGrpcStatus(absl::Status(told.code(), words));
 }
 

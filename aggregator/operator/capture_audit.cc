@@ -11,7 +11,7 @@ namespace neurontrace {
 namespace {
 
 // Returns how a capture ended, for a sentence of the log.
-std::string_view EndWord(CaptureState state) {
+std::string_view EndName(CaptureState state) {
   if (state == CaptureState::kNotBegun) return "before it began,";
   return state == CaptureState::kComplete ? "complete" : "incomplete";
 }
@@ -20,7 +20,7 @@ std::string_view EndWord(CaptureState state) {
 
 void CaptureAudit::OnCaptureEnded(const CaptureRecord& record) {
   audit_.Write(EndedCapture(record));
-  SPDLOG_INFO("capture {} ended {} with {} warnings", record.id.ToString(), EndWord(record.state),
+  SPDLOG_INFO("capture {} ended {} with {} warnings", record.id.ToString(), EndName(record.state),
               record.warnings.size() + record.end_warnings.size());
 }
 

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "aggregator/access/visibility.h"
-#include "aggregator/certificate/clock_judgement.h"
+#include "aggregator/certificate/clock_findings.h"
 #include "aggregator/certificate/make_certificate.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/operator/preview_message.h"
-#include "aggregator/session/inventory_words.h"
+#include "aggregator/session/inventory_description.h"
 #include "lib/base/status.h"
 
 namespace neurontrace {
@@ -81,7 +81,7 @@ absl::StatusOr<v1::Capture> CaptureDescriber::DescribeFully(const CaptureRecord&
   ASSIGN_OR_RETURN(Certificate certificate, ReadCertificate(deps_.store, record, streams));
   // The certificate is judged with the clocks of the moment, as an export would use them.
   ASSIGN_OR_RETURN(const CaptureClocks clocks, deps_.clocks.HostsOfCapture(record));
-  JudgeClocks(clocks, certificate);
+  AddClockFindings(clocks, certificate);
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
   AddStreams(streams, message);
   ASSIGN_OR_RETURN(const ArtifactStore::Totals artifacts, deps_.store.artifacts().Sum(record.id));

@@ -10,7 +10,7 @@
 namespace neurontrace {
 
 // Reads one record for each id, unless the caller has no limits.
-MaySeeCapture CaptureDirectory::SeenBy(const Caller& caller) const {
+CanSeeCapture CaptureDirectory::SeenBy(const Caller& caller) const {
   return [this, &caller](const CaptureId& id) {
     if (!caller.is_limited()) return true;
     const auto record = Get(id);
@@ -28,10 +28,10 @@ absl::StatusOr<CaptureId> CaptureDirectory::Find(const Caller& caller,
 
 CaptureRecord CaptureDirectory::AsSeenBy(const Caller& caller, CaptureRecord record) const {
   if (!caller.is_limited()) return record;
-  HideOthers(
+  HideInvisible(
       [&](const WorkerIdentity& identity) {
         const auto worker = store_.inventory().Worker(identity);
-        return worker.ok() && MaySee(caller, worker->info);
+        return worker.ok() && CanSee(caller, worker->info);
       },
       SeenBy(caller), record);
   return record;

@@ -33,7 +33,7 @@ class CaptureDirectory {
   // Returns a predicate for the captures that the caller may see, which reads one record for each
   // question. A caller with limits may not see one whose record cannot be read. The predicate
   // refers to this and to `caller`.
-  MaySeeCapture SeenBy(const Caller& caller) const;
+  CanSeeCapture SeenBy(const Caller& caller) const;
   // Returns the record without other people's workers and jobs.
   CaptureRecord AsSeenBy(const Caller& caller, CaptureRecord record) const;
   // Removes the ids of other people's captures from a message.

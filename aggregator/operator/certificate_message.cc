@@ -12,7 +12,7 @@ namespace neurontrace {
 namespace {
 
 // Enums are cast; these check the last value of each.
-static_assert(static_cast<int>(Conservation::kCannotSay) == v1::CONSERVATION_CANNOT_SAY);
+static_assert(static_cast<int>(Conservation::kUndetermined) == v1::CONSERVATION_CANNOT_SAY);
 static_assert(static_cast<int>(WorkerPart::kVanished) == v1::WORKER_PART_VANISHED);
 static_assert(static_cast<int>(WorkerAbsence::kNotReported) == v1::WORKER_ABSENCE_NOT_REPORTED);
 static_assert(static_cast<int>(AgentPart::kGivenUp) == v1::AGENT_PART_GIVEN_UP);

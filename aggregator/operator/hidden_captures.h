@@ -11,6 +11,6 @@ namespace neurontrace {
 // messages inside it, and clears fields of bytes that hold such an id. Works by reflection, so that
 // a new field is covered without a change here. Asks once about each id, as `may_see` may read the
 // store; it is only called during this call, on this thread.
-void HideCapturesIn(const MaySeeCapture& may_see, google::protobuf::Message& message);
+void HideCapturesIn(const CanSeeCapture& can_see, google::protobuf::Message& message);
 
 }  // namespace neurontrace

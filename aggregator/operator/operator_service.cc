@@ -57,7 +57,7 @@ uint32_t VisibleWorkers(const Caller& caller, const KnownAgent& agent) {
   if (!caller.is_limited()) return static_cast<uint32_t>(agent.workers.size());
   return static_cast<uint32_t>(
       std::count_if(agent.workers.begin(), agent.workers.end(),
-                    [&caller](const auto& entry) { return MaySee(caller, entry.second); }));
+                    [&caller](const auto& entry) { return CanSee(caller, entry.second); }));
 }
 
 // Describes an agent with its visible workers only.
@@ -69,7 +69,7 @@ void ToMessage(const Caller& caller, const KnownAgent& agent, v1::Agent& message
 }
 
 // Fields that show who or what started a capture are only set by the aggregator.
-absl::Status CheckNothingForged(const v1::CaptureSpec& spec) {
+absl::Status CheckNoReservedFields(const v1::CaptureSpec& spec) {
   if (!spec.cause().empty()) {
     return InvalidArgument("spec.cause is reserved for the aggregator; omit it");
   }
@@ -166,7 +166,7 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext* context,
       if (!instances->empty() && !instances->contains(agent.info.instance_id)) continue;
       for (const auto& [identity, worker] : agent.workers) {
         if (!request->job().empty() && !IsOfNamedJob(request->job(), worker)) continue;
-        if (!MaySee(*caller, worker)) continue;
+        if (!CanSee(*caller, worker)) continue;
         listed.push_back(worker);
       }
     }
@@ -193,7 +193,7 @@ grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
     if (!record.ok()) return ToGrpcStatus(record.status());
     capture = *std::move(record);
   }
-  const auto clocks = capture ? deps_.clocks.OfCapture(*capture)
+  const auto clocks = capture ? deps_.clocks.ForCapture(*capture)
                               : deps_.clocks.book().Now(deps_.clock.RealtimeNs());
   if (!clocks.ok()) return ToGrpcStatus(clocks.status());
   reply->set_version(clocks->version);
@@ -246,11 +246,11 @@ absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureI
         told.set_bound_ns(bound.bound_ns);
       }
     }
-    const bool was_told = call->Write([&] { return writer.Write(message); });
-    if (was_told && HasEnded(record.state) && record.spec.mode == CaptureMode::kPreview) {
+    const bool is_reported = call->Write([&] { return writer.Write(message); });
+    if (is_reported && HasEnded(record.state) && record.spec.mode == CaptureMode::kPreview) {
       ForgetPreview(id);
     }
-    if (!was_told || HasEnded(record.state)) return call->Judge(absl::OkStatus());
+    if (!is_reported || HasEnded(record.state)) return call->Judge(absl::OkStatus());
     // A change is sent at once, but not each of a thousand in a row.
     const uint64_t begin_ns = deps_.clock.MonotonicNs();
     deps_.watch.WaitBeyond(version, kWatchIntervalMax);
@@ -329,7 +329,7 @@ grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
                                            const v1::StartCaptureRequest* request,
                                            v1::Capture* reply) {
   const auto start = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
-    RETURN_IF_ERROR(CheckNothingForged(request->spec()));
+    RETURN_IF_ERROR(CheckNoReservedFields(request->spec()));
     ASSIGN_OR_RETURN(CaptureSpec asked, FromProto(request->spec()));
     const CaptureSpec spec = WithOwner(caller, std::move(asked));
     entry.job = spec.selection.job;

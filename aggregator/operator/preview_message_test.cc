@@ -9,7 +9,7 @@
 namespace neurontrace {
 namespace {
 
-TEST(PreviewMessageTest, SumsDoNotBeginAnew) {
+TEST(PreviewMessageTest, SumsDoNotRestart) {
   CaptureRecord record;
   record.armed_realtime_ns = 1'700'000'000 * kNsPerSecond;
   record.stopped_realtime_ns = record.armed_realtime_ns + kNsPerSecond;

@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<StreamingCallLimiter::Call>> StreamingCallLimiter
 }
 
 // Only a call inside Write can be stuck. One that has nothing to write is not the client's fault.
-void StreamingCallLimiter::Look() {
+void StreamingCallLimiter::Poll() {
   const uint64_t now_ns = options_.clock.MonotonicNs();
   const MutexLock lock(mutex_);
   for (Call* const call : calls_) {

@@ -66,7 +66,7 @@ class StreamingCallLimiter {
   absl::StatusOr<std::unique_ptr<Call>> Take(const std::string& caller,
                                              std::function<void()> cancel);
   // Called about once a second: cancels calls whose reader took nothing for limits::kUnreadNsMax.
-  void Look();
+  void Poll();
 
  private:
   const Options options_;

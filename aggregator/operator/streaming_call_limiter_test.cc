@@ -40,7 +40,7 @@ class StreamingCallLimiterTest : public ::testing::Test {
   prometheus::Counter unread_;
 };
 
-TEST_F(StreamingCallLimiterTest, AsManyAsAreAllowedOfAllAndOfEach) {
+TEST_F(StreamingCallLimiterTest, LimitsCallsInTotalAndPerCaller) {
   StreamingCallLimiter calls = Make(3, 2);
   Call first = Take(calls, "alice");
   const Call second = Take(calls, "alice");
@@ -59,7 +59,7 @@ TEST_F(StreamingCallLimiterTest, AsManyAsAreAllowedOfAllAndOfEach) {
   EXPECT_NE(Take(calls, "carol"), nullptr) << "a refused call does not count";
 }
 
-TEST_F(StreamingCallLimiterTest, WhoDoesNotReadIsEndedAndWhoReadsSlowlyIsNot) {
+TEST_F(StreamingCallLimiterTest, CancelsNonReadersButNotSlowReaders) {
   StreamingCallLimiter calls = Make(2, 2);
   int cancelled = 0;
   const Call slow = Take(calls, "alice");
@@ -72,12 +72,12 @@ TEST_F(StreamingCallLimiterTest, WhoDoesNotReadIsEndedAndWhoReadsSlowlyIsNot) {
         clock_.AdvanceNs(limits::kUnreadNsMax / 3 - 1);
         return true;
       }));
-      calls.Look();
+      calls.Poll();
     }
     EXPECT_EQ(cancelled, 0);
     clock_.AdvanceNs(3);
-    calls.Look();
-    calls.Look();
+    calls.Poll();
+    calls.Poll();
     return cancelled == 0;
   }));
   EXPECT_EQ(cancelled, 1);
@@ -85,7 +85,7 @@ TEST_F(StreamingCallLimiterTest, WhoDoesNotReadIsEndedAndWhoReadsSlowlyIsNot) {
   EXPECT_EQ((*unread)->Judge(absl::CancelledError("")).code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(slow->Judge(absl::OkStatus()).ok());
   clock_.AdvanceNs(limits::kUnreadNsMax * 2);
-  calls.Look();
+  calls.Poll();
   EXPECT_EQ(unread_.Value(), 1) << "a call without writes does not wait for its reader";
 }
 

@@ -21,7 +21,7 @@ std::optional<ProbeKeys::Given> ProbeKeys::Give() {
   return given;
 }
 
-void ProbeKeys::TakeBack(uint64_t key_id) {
+void ProbeKeys::Revoke(uint64_t key_id) {
   const MutexLock lock(mutex_);
   keys_.erase(key_id);
 }

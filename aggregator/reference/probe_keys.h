@@ -44,7 +44,7 @@ class ProbeKeys {
   std::optional<Given> Give();
   // Forgets a key when its call ends. Does nothing for an unknown id. Packets with this key are
   // unknown from then on.
-  void TakeBack(uint64_t key_id);
+  void Revoke(uint64_t key_id);
 
   // Judges a packet that arrived at `now_ns`, which must not go back. Returns kGenuine once for
   // each question and then sets `question`. `now_ns` is of a clock that nobody sets. Any other

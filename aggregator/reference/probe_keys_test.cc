@@ -28,7 +28,7 @@ class ProbeKeysTest : public testing::Test {
   uint64_t now_ns_ = 1'000'000'000'000;
 };
 
-TEST_F(ProbeKeysTest, TakesAQuestionOnce) {
+TEST_F(ProbeKeysTest, AcceptsEachProbeOnce) {
   const ProbePacket packet = agent_.Encode(ProbeQuestion{given_.key_id, 5});
   EXPECT_EQ(Check(packet), Verdict::kGenuine);
   EXPECT_EQ(question_.sequence, 5u);
@@ -38,7 +38,7 @@ TEST_F(ProbeKeysTest, TakesAQuestionOnce) {
   EXPECT_TRUE(agent_.DecodeAnswer(View(*answer)).has_value());
 }
 
-TEST_F(ProbeKeysTest, RefusesWhatAnAgentDidNotAsk) {
+TEST_F(ProbeKeysTest, RejectsUnknownProbes) {
   EXPECT_EQ(keys_.Check("GET / HTTP/1.1", now_ns_, question_), Verdict::kMalformed);
   const ProbePacket unknown = agent_.Encode(ProbeQuestion{given_.key_id + 1, 1});
   EXPECT_EQ(Check(unknown), Verdict::kUnknownKey);
@@ -51,7 +51,7 @@ TEST_F(ProbeKeysTest, RefusesWhatAnAgentDidNotAsk) {
 }
 
 TEST_F(ProbeKeysTest, ForgetsAKeyThatIsTakenBack) {
-  keys_.TakeBack(given_.key_id);
+  keys_.Revoke(given_.key_id);
   EXPECT_EQ(Check(agent_.Encode(ProbeQuestion{given_.key_id, 1})), Verdict::kUnknownKey);
   EXPECT_FALSE(keys_.Encode(ProbeAnswer{.key_id = given_.key_id}));
 }
@@ -65,7 +65,7 @@ TEST_F(ProbeKeysTest, KeepsTheNumbersOfAgentsApart) {
   EXPECT_EQ(Check(other.Encode(ProbeQuestion{second.key_id, 9})), Verdict::kGenuine);
 }
 
-TEST_F(ProbeKeysTest, AnswersAKeySoOftenAndNotMore) {
+TEST_F(ProbeKeysTest, LimitsRepliesPerKey) {
   uint64_t sequence = 0;
   const auto answered = [&](uint32_t asked) {
     uint32_t count = 0;

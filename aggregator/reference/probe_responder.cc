@@ -73,11 +73,11 @@ class Receiver {
  public:
   Receiver(int socket, const ProbeResponder::Deps& deps)
       : socket_(socket), deps_(deps), stamps_(deps.clocks) {
-    Look();
+    Poll();
   }
 
   // Keeps the comparison between kernel stamps and raw recent for the next packet.
-  void Look() { stamps_.Look(); }
+  void Poll() { stamps_.Poll(); }
 
   // Receives what is available and answers it.
   void Work() {
@@ -95,7 +95,7 @@ class Receiver {
     const int received = recvmmsg(socket_, messages_.data(), kAtOnceMax, MSG_DONTWAIT, nullptr);
     if (received <= 0) return;
     // The look comes after the receipt, so that the kernel's stamps lie between two looks.
-    stamps_.Look();
+    stamps_.Poll();
     now_ns_ = deps_.clocks.RawNs();
     for (int i = 0; i < received; ++i) {
       Answer(messages_[static_cast<size_t>(i)], slots_[static_cast<size_t>(i)]);
@@ -286,7 +286,7 @@ void ProbeResponder::Run() {
       return;
     }
     if (count <= 0) {
-      receiver->Look();
+      receiver->Poll();
       continue;
     }
     if (ready[1].revents != 0) return;

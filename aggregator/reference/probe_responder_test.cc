@@ -98,7 +98,7 @@ TEST_P(ProbeResponderTest, AnswersWithStampsInOrder) {
   EXPECT_EQ(metrics_.answered.Value(), 20);
 }
 
-TEST_P(ProbeResponderTest, IsSilentToStrangers) {
+TEST_P(ProbeResponderTest, IgnoresUnknownSenders) {
   const ProbeKeys::Given given = *keys_.Give();
   ProbeCipher cipher(given.key);
   SeededRandom other_random(9);
@@ -122,7 +122,7 @@ TEST_P(ProbeResponderTest, IsSilentToStrangers) {
   EXPECT_EQ(metrics_.refused_replayed.Value(), 1);
 }
 
-TEST_P(ProbeResponderTest, IsSilentToWhoAsksTooOften) {
+TEST_P(ProbeResponderTest, RateLimitsSenders) {
   const ProbeKeys::Given given = *keys_.Give();
   ProbeCipher cipher(given.key);
   // One after the other, so that none is lost on the way.
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(Hosts, ProbeResponderTest,
                          testing::Values(Way{"127.0.0.1"}, Way{"0.0.0.0"}, Way{"0.0.0.0", true},
                                          Way{"[::1]", true}));
 
-TEST(ProbeResponder, SaysWhatToDoWhenThePortIsTaken) {
+TEST(ProbeResponder, SuggestsRemedyWhenPortIsInUse) {
   const SystemHostClocks clocks;
   const ReferenceTimescale timescale(clocks, 1, 0);
   SeededRandom random(1);

@@ -22,7 +22,7 @@ constexpr uint64_t kSlicesPerExcess = 2;
 constexpr uint64_t kSliceMinNs = 1'000'000;
 constexpr int kSlicesMax = 64;
 // How often the log reports what a running capture has lost to its retention.
-constexpr uint64_t kSayIntervalNs = 600'000'000'000;
+constexpr uint64_t kReportIntervalNs = 600'000'000'000;
 
 // Returns whether chunks of the capture expire while it runs.
 bool IsTrimmed(const CaptureRecord& record) {
@@ -73,16 +73,16 @@ class CaptureRetention::Pass {
       : retention_(retention), deps_(retention.deps_), record_(record), running_(running) {}
 
   absl::Status Run() {
-    RETURN_IF_ERROR(NoteStreams());
+    RETURN_IF_ERROR(RecordStreams());
     if (record_.spec.retention.duration_ns > 0) {
       RETURN_IF_ERROR(OlderThan(record_.spec.retention.duration_ns, UINT64_MAX));
     }
-    if (record_.spec.retention.bytes > 0) RETURN_IF_ERROR(BeyondBytes());
+    if (record_.spec.retention.bytes > 0) RETURN_IF_ERROR(TrimToBytes());
     return absl::OkStatus();
   }
 
  private:
-  absl::Status NoteStreams() {
+  absl::Status RecordStreams() {
     ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams,
                      deps_.store.OpenCapture(record_.id).Streams());
     const RetentionTime now = retention_.Now();
@@ -93,7 +93,7 @@ class CaptureRetention::Pass {
           retention_.maps_.For(stream.identity.worker, ClockDomain::kHostRealtime);
       StreamAge& age = running_.ages.try_emplace(stream.number, record_.spec.retention.duration_ns)
                            .first->second;
-      age.Note(stream, map, now);
+      age.RecordStream(stream, map, now);
       by_receipt += age.is_by_receipt() ? 1 : 0;
       // Host samples expire with events of the same age, but do not determine the size of a slice:
       // their chunks are long and small.
@@ -117,10 +117,10 @@ class CaptureRetention::Pass {
       // Each step deletes a bounded number of chunks, while writers wait, and then pauses.
       while (trimmed_bytes_ < bytes_max && !deps_.environment.IsEnding()) {
         request.bytes_max = bytes_max - trimmed_bytes_;
-        const absl::StatusOr<bool> may_remove_more = Step(number, request);
+        const absl::StatusOr<bool> can_remove_more = Step(number, request);
         // One failing stream must not keep the others.
-        first_error.Update(may_remove_more.status());
-        if (!may_remove_more.value_or(false)) break;
+        first_error.Update(can_remove_more.status());
+        if (!can_remove_more.value_or(false)) break;
       }
     }
     return first_error;
@@ -143,18 +143,18 @@ class CaptureRetention::Pass {
     running_.bytes_expired += trimmed.bytes;
     trimmed_bytes_ += trimmed.bytes;
     deps_.environment.PauseAfterStep(took_ns);
-    return trimmed.may_remove_more;
+    return trimmed.can_remove_more;
   }
 
   // Deletes slices of time from the oldest event on, so that all streams lose the same period.
-  absl::Status BeyondBytes() {
+  absl::Status TrimToBytes() {
     for (int i = 0; i < kSlicesMax && !deps_.environment.IsEnding(); ++i) {
       // Read again after every slice: chunks arrive meanwhile, and how many bytes a slice of time
       // holds is not known before.
       ASSIGN_OR_RETURN(const uint64_t bytes, deps_.store.chunks().BytesOf(record_.id));
       if (bytes <= record_.spec.retention.bytes) return absl::OkStatus();
       const uint64_t excess = bytes - record_.spec.retention.bytes;
-      if (i > 0) RETURN_IF_ERROR(NoteStreams());
+      if (i > 0) RETURN_IF_ERROR(RecordStreams());
       const double share = static_cast<double>(excess) / static_cast<double>(bytes);
       const auto slice_ns =
           static_cast<uint64_t>(static_cast<double>(oldest_ns_) * share) / kSlicesPerExcess;
@@ -185,7 +185,7 @@ absl::Status CaptureRetention::Run() {
   std::set<CaptureId> present;
   for (const CaptureId& id : deps_.store.captures().Ids()) {
     if (deps_.environment.IsEnding()) return first_error;
-    const absl::Status status = Look(id);
+    const absl::Status status = Inspect(id);
     if (!status.ok()) deps_.metrics.errors.Increment();
     first_error.Update(status);
     present.insert(id);
@@ -202,7 +202,7 @@ absl::Status CaptureRetention::Run() {
 
 // Records are read only when something may be due. Times on the wall clock are used for whole
 // captures, because their ends are stored in it.
-absl::Status CaptureRetention::Look(const CaptureId& id) {
+absl::Status CaptureRetention::Inspect(const CaptureId& id) {
   const auto known = delete_at_.find(id);
   if (known != delete_at_.end() && deps_.clock.RealtimeNs() < known->second) {
     return absl::OkStatus();
@@ -237,10 +237,10 @@ absl::Status CaptureRetention::TrimCapture(const CaptureRecord& record, Running&
     SPDLOG_WARN("retention uses the hosts' own clocks: {}", std::string(status.message()));
   }
   const absl::Status status = Pass(*this, record, running).Run();
-  if (running.said_monotonic_ns == 0) running.said_monotonic_ns = now_ns;
-  if (now_ns >= running.said_monotonic_ns + kSayIntervalNs) {
+  if (running.reported_monotonic_ns == 0) running.reported_monotonic_ns = now_ns;
+  if (now_ns >= running.reported_monotonic_ns + kReportIntervalNs) {
     LogExpiredTotals(record, running);
-    running.said_monotonic_ns = now_ns;
+    running.reported_monotonic_ns = now_ns;
   }
   return status;
 }

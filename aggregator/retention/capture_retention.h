@@ -85,14 +85,14 @@ class CaptureRetention {
     uint64_t events_expired = 0;  // since the last report
     uint64_t bytes_expired = 0;
     // When its deletions were last reported.
-    uint64_t said_monotonic_ns = 0;
+    uint64_t reported_monotonic_ns = 0;
     size_t by_receipt = 0;  // number of its streams that are aged by arrival
   };
   class Pass;
 
   // Decides what is due for one capture; TrimCapture and DeleteCapture do it. All three fail with
   // the store's error.
-  absl::Status Look(const CaptureId& id);
+  absl::Status Inspect(const CaptureId& id);
   absl::Status TrimCapture(const CaptureRecord& record, Running& running);
   absl::Status DeleteCapture(const CaptureRecord& record);
   // Reads the clock maps again if they are too old. Fails with the error of the environment; the

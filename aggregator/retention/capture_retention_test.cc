@@ -112,7 +112,7 @@ class CaptureRetentionTest : public ::testing::Test {
   std::unique_ptr<CaptureRetention> retention_;
 };
 
-TEST_F(CaptureRetentionTest, OfARunningCaptureTheLastSecondsAreKept) {
+TEST_F(CaptureRetentionTest, KeepsLastSecondsOfRunningCapture) {
   Continuous(8 * kNsPerSecond, 0);
   PassSeconds(100, {0, 0});
   for (const StreamRecord& stream : Streams()) {
@@ -231,7 +231,7 @@ TEST_F(CaptureRetentionTest, AnEndedCaptureGoesWhenItsTimeIsOver) {
   EXPECT_EQ(environment_.expired[0].capture, TestCaptureId(1));
 }
 
-TEST_F(CaptureRetentionTest, WhatOfACaptureThatGoesOnHasGoneIsToldAlsoAtTheEnd) {
+TEST_F(CaptureRetentionTest, ReportsExpiredDataAtEndOfCapture) {
   Continuous(8 * kNsPerSecond, 0);
   PassSeconds(100, {0});
   EXPECT_TRUE(environment_.expired.empty()) << "expiry is logged as occasional totals";
@@ -244,7 +244,7 @@ TEST_F(CaptureRetentionTest, WhatOfACaptureThatGoesOnHasGoneIsToldAlsoAtTheEnd) 
             Streams()[0].events_expired());
 }
 
-TEST_F(CaptureRetentionTest, WhatHasGoneIsToldAlsoWhenAPassIsCutShort) {
+TEST_F(CaptureRetentionTest, ReportsExpiredDataOfInterruptedPass) {
   CaptureRecord other = Continuous(8 * kNsPerSecond, 0);
   other.id = TestCaptureId(2);
   ASSERT_TRUE(store_->captures().Put(other, true).ok());

@@ -33,7 +33,7 @@ RetentionService::RetentionService(const Deps& deps)
                   .leases = deps.leases,
                   .metrics = metrics_,
                   .environment = *this}) {
-  loop_.PostDelayedTask([this] { RunAndAgain(); }, kIntervalNs);
+  loop_.PostDelayedTask([this] { RunAndReschedule(); }, kIntervalNs);
   thread_ = std::thread([this] { loop_.Run(); });
 }
 
@@ -57,12 +57,12 @@ void RetentionService::PauseAfterStep(uint64_t step_ns) {
 }
 
 // Errors are logged here, and what failed is tried again by the next pass.
-void RetentionService::RunAndAgain() {
+void RetentionService::RunAndReschedule() {
   if (const absl::Status status = retention_.Run(); !status.ok()) {
     SPDLOG_WARN("retention: {}", std::string(status.message()));
   }
   if (!is_ending_) owner_.RunDiskChores();
-  loop_.PostDelayedTask([this] { RunAndAgain(); }, kIntervalNs);
+  loop_.PostDelayedTask([this] { RunAndReschedule(); }, kIntervalNs);
 }
 
 }  // namespace neurontrace

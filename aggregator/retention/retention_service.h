@@ -75,7 +75,7 @@ class RetentionService final : private RetentionEnvironment {
   bool IsEnding() const override { return is_ending_; }
   void OnExpired(const Expired& expired) override { owner_.OnExpired(expired); }
   // Performs one pass of retention and of the owner's chores, and posts itself again.
-  void RunAndAgain();
+  void RunAndReschedule();
 
   RetentionMetrics metrics_;
   const Clock& clock_;

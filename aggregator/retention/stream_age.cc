@@ -14,7 +14,8 @@ StreamAge::StreamAge(uint64_t retention_ns)
     : behind_max_ns_(retention_ns == 0 ? kBehindMaxNs : std::min(kBehindMaxNs, retention_ns / 2)),
       mark_spacing_ns_(std::max(kMarkSpacingNs, retention_ns / (kMarksMax / 4))) {}
 
-void StreamAge::Note(const StreamRecord& record, const ClockMap& map, const RetentionTime& now) {
+void StreamAge::RecordStream(const StreamRecord& record, const ClockMap& map,
+                             const RetentionTime& now) {
   const bool has_more = record.next_sequence > next_sequence_;
   map_ = &map;
   now_ = now;

@@ -37,7 +37,7 @@ class StreamAge {
 
   // Takes what is stored of the stream now. `map` leads from its host's REALTIME to the reference,
   // and is the identity if nothing is known; it must exist until the next call.
-  void Note(const StreamRecord& record, const ClockMap& map, const RetentionTime& now);
+  void RecordStream(const StreamRecord& record, const ClockMap& map, const RetentionTime& now);
 
   // Returns which chunks are older than `age_ns`. Whatever the timestamps are, what arrived twice
   // as long ago expires, too: a host with a wrong clock must not fill the store.

@@ -41,7 +41,7 @@ ClockMap AheadBy(uint64_t ns) {
 TEST(StreamAge, IsThatOfTheStampsByTheAggregatorsClock) {
   StreamAge age(10 * kNsPerSecond);
   const ClockMap same;
-  age.Note(Record(5, kNowNs), same, At(0));
+  age.RecordStream(Record(5, kNowNs), same, At(0));
   EXPECT_FALSE(age.is_by_receipt());
   EXPECT_EQ(age.OlderThan(10 * kNsPerSecond).before_raw_ns, kNowNs - 10 * kNsPerSecond);
   EXPECT_EQ(age.OlderThan(10 * kNsPerSecond).before_sequence, 0u);
@@ -50,7 +50,7 @@ TEST(StreamAge, IsThatOfTheStampsByTheAggregatorsClock) {
   // An hour ahead, and that is known.
   const ClockMap ahead = AheadBy(3'600 * kNsPerSecond);
   StreamAge mapped(10 * kNsPerSecond);
-  mapped.Note(Record(5, kNowNs + 3'600 * kNsPerSecond), ahead, At(0));
+  mapped.RecordStream(Record(5, kNowNs + 3'600 * kNsPerSecond), ahead, At(0));
   EXPECT_FALSE(mapped.is_by_receipt());
   EXPECT_EQ(mapped.OlderThan(10 * kNsPerSecond).before_raw_ns, kNowNs + 3'590 * kNsPerSecond);
   EXPECT_EQ(mapped.OldestNs(), 20 * kNsPerSecond);
@@ -61,7 +61,8 @@ TEST(StreamAge, WithStampsThatMakeNoSenseItIsThatOfReceipt) {
   for (const uint64_t base_ns : {kNowNs + 3'600 * kNsPerSecond, kNowNs - 3'600 * kNsPerSecond}) {
     StreamAge age(10 * kNsPerSecond);
     for (uint64_t second = 0; second <= 30; ++second) {
-      age.Note(Record(10 * (second + 1), base_ns + second * kNsPerSecond), same, At(second));
+      age.RecordStream(Record(10 * (second + 1), base_ns + second * kNsPerSecond), same,
+                       At(second));
     }
     EXPECT_TRUE(age.is_by_receipt());
     const TrimRequest request = age.OlderThan(10 * kNsPerSecond);
@@ -71,11 +72,11 @@ TEST(StreamAge, WithStampsThatMakeNoSenseItIsThatOfReceipt) {
   }
 }
 
-TEST(StreamAge, WhatCameTwiceAsLongAgoGoesWhateverItsStamps) {
+TEST(StreamAge, ExpiresByReceiptAtTwiceTheAge) {
   const ClockMap same;
   StreamAge age(100 * kNsPerSecond);
   for (uint64_t second = 0; second <= 250; second += 10) {
-    age.Note(Record(second + 1, kNowNs + second * kNsPerSecond), same, At(second));
+    age.RecordStream(Record(second + 1, kNowNs + second * kNsPerSecond), same, At(second));
   }
   EXPECT_FALSE(age.is_by_receipt());
   EXPECT_EQ(age.OlderThan(100 * kNsPerSecond).before_sequence, 51u);
@@ -85,7 +86,7 @@ TEST(StreamAge, FewMarksAreEnough) {
   const ClockMap same;
   StreamAge age(0);
   for (uint64_t second = 0; second < 10'000; ++second) {
-    age.Note(Record(second + 1, 1'000 * kNsPerSecond), same, At(second));
+    age.RecordStream(Record(second + 1, 1'000 * kNsPerSecond), same, At(second));
   }
   // Thinned out, marks say that something is younger than it is, never older.
   const uint64_t before = age.OlderThan(5'000 * kNsPerSecond).before_sequence;
@@ -96,21 +97,21 @@ TEST(StreamAge, FewMarksAreEnough) {
 TEST(StreamAge, AQuietStreamKeepsItsKind) {
   const ClockMap same;
   StreamAge age(10 * kNsPerSecond);
-  age.Note(Record(5, kNowNs), same, At(0));
-  age.Note(Record(5, kNowNs), same, At(3'600));  // nothing came for an hour
+  age.RecordStream(Record(5, kNowNs), same, At(0));
+  age.RecordStream(Record(5, kNowNs), same, At(3'600));  // nothing came for an hour
   EXPECT_FALSE(age.is_by_receipt());
 }
 
-TEST(StreamAge, OfAStreamWithATimeOfItsOwnIsThatOfReceipt) {
+TEST(StreamAge, OwnTimeStreamUsesReceiptTime) {
   const ClockMap ahead = AheadBy(3'600 * kNsPerSecond);
   StreamAge age(10 * kNsPerSecond);
   StreamRecord record = Record(5, 21 * kNsPerSecond);
   record.clock_domain = ClockDomain::kOwn;
-  age.Note(record, ahead, At(0));
+  age.RecordStream(record, ahead, At(0));
   EXPECT_TRUE(age.is_by_receipt());
   EXPECT_EQ(age.OlderThan(10 * kNsPerSecond).before_raw_ns, 0u);
   EXPECT_EQ(age.OldestNs(), 0u);
-  age.Note(record, ahead, At(20));
+  age.RecordStream(record, ahead, At(20));
   EXPECT_EQ(age.OldestNs(), 20 * kNsPerSecond);
   EXPECT_EQ(age.OlderThan(10 * kNsPerSecond).before_sequence, 5u);
 }

@@ -58,7 +58,7 @@ TEST(AgentRegistry, ANewConnectionSupersedesTheOldOne) {
   EXPECT_EQ(registry.Find("a")->last_seen_realtime_ns, 40u);
 }
 
-TEST(AgentRegistry, SaysWhoHasBeenAwayForLong) {
+TEST(AgentRegistry, ReportsLongDisconnectedAgents) {
   AgentRegistry registry;
   ASSERT_TRUE(registry.Connect(AgentOf("a"), 1, 10).ok());
   EXPECT_FALSE(IsAwayFor(registry.Find("a"), 100, 5'000)) << "the agent is connected";
@@ -85,7 +85,7 @@ TEST(AgentRegistry, BoundsTheWorkersOfAnAgentAndChecksTheirInstance) {
   EXPECT_TRUE(registry.PutWorker("a", Worker("i-a", 999'999)).ok());
 }
 
-TEST(AgentRegistry, ForgetsTheLongestGoneWhenThereAreTooMany) {
+TEST(AgentRegistry, ForgetsLongestDisconnectedBeyondLimit) {
   AgentRegistry registry;
   for (uint32_t i = 0; i < limits::kAgentsMax; ++i) {
     registry.Restore(AgentOf(std::to_string(i)), 1, 1'000 + i);

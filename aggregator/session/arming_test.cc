@@ -69,7 +69,7 @@ TEST_F(ArmingTest, TheDurationCountsFromTheBeginningAndEndsAtOneMoment) {
   EXPECT_EQ(saved_[id].stopped_realtime_ns, end_ns);
 }
 
-TEST_F(ArmingTest, WhoCannotBeToldATimeIsToldAtThatMoment) {
+TEST_F(ArmingTest, OrdersAgentsWithoutTimersAtStartTime) {
   Connect("a");
   clocks_known_ = false;
   const CaptureId id = Record({"a"}, {.timing = {.duration_ns = kSecondNs}});
@@ -109,7 +109,7 @@ TEST_F(ArmingTest, DoesNotWaitForEver) {
   EXPECT_TRUE(StatusOf(id, "mute").joined_late);
 }
 
-TEST_F(ArmingTest, WhatIsKnownOfABeginningOutlastsTheAgentThatSawIt) {
+TEST_F(ArmingTest, BeginOutlivesReportingAgent) {
   Connect("a");
   Connect("b");
   const CaptureId id = Record({"a", "b"});
@@ -155,7 +155,7 @@ TEST_F(ArmingTest, WhatIsKnownOfABeginningOutlastsTheAgentThatSawIt) {
   EXPECT_EQ(StatusOf(id, "a").begin_offset_ns, 40);
 }
 
-TEST_F(ArmingTest, WaitsForTapsOfAgentsThatHaveSpoken) {
+TEST_F(ArmingTest, WaitsForTapsOfReportingAgents) {
   Connect("a");
   Put("a", WorkerState::kIdle, 2);
   const CaptureId id = Start();
@@ -193,7 +193,7 @@ TEST_F(ArmingTest, BeginsOnlyWithAsManyAsItRequires) {
   }
 }
 
-TEST_F(ArmingTest, WithoutAnyoneItEndsAtOnceAndSaysWhatThereIs) {
+TEST_F(ArmingTest, EndsImmediatelyWithoutWorkersAndListsThem) {
   const CaptureRecord none = coordinator_->StartCapture({}).value();
   EXPECT_EQ(none.state, CaptureState::kNotBegun);
   EXPECT_THAT(none.end_warnings, ElementsAre("no worker matched; no agent is connected"));
@@ -227,7 +227,7 @@ TEST_F(ArmingTest, CanBeStoppedBeforeItBegins) {
   EXPECT_THAT(orders_, ElementsAre("a arm", "a stop"));
 }
 
-TEST_F(ArmingTest, NobodyBeginsWhatIsNotWrittenDown) {
+TEST_F(ArmingTest, StartsOnlyPersistedCaptures) {
   Connect("a");
   const CaptureId id = Start();
   TakeOrders();
@@ -328,7 +328,7 @@ TEST_F(ArmingTest, AnAgentThatComesBackWhileItArmsIsArmedAgain) {
   EXPECT_EQ(saved_[id].state, CaptureState::kRecording);
 }
 
-TEST_F(ArmingTest, TheDefaultFilterIsPutInAndSaid) {
+TEST_F(ArmingTest, AppliesAndReportsDefaultFilter) {
   Connect("a");
   EXPECT_EQ(saved_[Start()].spec.filter.event_types, DefaultEventFilter());
   EXPECT_THAT(saved_[Start({.filter = {.all_events = true}})].spec.filter.event_types, IsEmpty());
@@ -360,7 +360,7 @@ TEST_F(ArmingTest, ASnapshotIsCutOutOfTheFlightRecorderAndStopsByItself) {
   EXPECT_EQ(coordinator_->FindRunning(recorder)->state, CaptureState::kRecording);
 }
 
-TEST_F(ArmingTest, ASnapshotSaysWhatAnEarlierOneTookOutOfTheRings) {
+TEST_F(ArmingTest, SnapshotReportsEventsTakenByEarlierOne) {
   Connect("a");
   Record({"a"}, {.mode = CaptureMode::kFlightRecorder});
   const auto warnings = [this](uint64_t last_ns) {
@@ -436,7 +436,7 @@ TEST_F(ArmingTest, BeginsAtAnExecutionThatNobodyHasReached) {
 
 // --- After a restart of the aggregator ---
 
-TEST_F(ArmingTest, WhatIsRequiredWaitsForThoseThatReturn) {
+TEST_F(ArmingTest, RequirementWaitsForReturningWorkers) {
   for (const std::string agent : {"a", "b", "c"}) coordinator_->RestoreAgent(Agent(agent), 1, 2);
   Connect("a");
   const CaptureId all = Start({.conditions = {.require_percent = 100}});
@@ -504,7 +504,7 @@ TEST_F(ArmingTest, OthersOfItsJobLeaveItLess) {
   EXPECT_THAT(saved_[id].warnings, ElementsAre(HasSubstr("--quota-job-bytes")));
 }
 
-TEST_F(ArmingTest, WhatItMayStoreOutlivesARestart) {
+TEST_F(ArmingTest, QuotaSurvivesRestart) {
   Connect("a");
   quotas_.store_bytes = 6'000'000;
   const CaptureId continuous =

@@ -10,7 +10,7 @@
 
 namespace neurontrace {
 
-// A worker counts as armed if nothing speaks against it, even before its own answer. IsJudgementDue
+// A worker counts as armed if nothing speaks against it, even before its own answer. IsEndCheckDue
 // decides how long to wait for answers.
 ArmingTally Tally(const CaptureRecord& record) {
   ArmingTally tally;
@@ -37,7 +37,7 @@ bool ArmingTally::IsEnoughFor(const CaptureSpec& spec) const {
   return armed > 0 || IsStanding(spec.mode) || !spec.filter.include_neuron;
 }
 
-std::string ArmingTally::WhyNotEnough(const CaptureSpec& spec) const {
+std::string ArmingTally::NotEnoughReason(const CaptureSpec& spec) const {
   std::string text;
   if (armed == 0) {
     text = selected == 1 ? "the selected worker cannot take part"
@@ -50,7 +50,7 @@ std::string ArmingTally::WhyNotEnough(const CaptureSpec& spec) const {
   }
   const char* separator = " (";
   for (const auto& [obstacle, count] : obstacles) {
-    text += fmt::format("{}{}: {}", separator, WordsOf(obstacle), count);
+    text += fmt::format("{}{}: {}", separator, ToString(obstacle), count);
     separator = "; ";
   }
   return obstacles.empty() ? text : text + ")";

@@ -26,7 +26,7 @@ struct ArmingTally {
   // standing capture waits for its workers, and one without the runtime's events has none.
   bool IsEnoughFor(const CaptureSpec& spec) const;
   // Explains, for people, why it may not begin.
-  std::string WhyNotEnough(const CaptureSpec& spec) const;
+  std::string NotEnoughReason(const CaptureSpec& spec) const;
 };
 
 // Counts a record in which every selected worker has a status. Pure.

@@ -28,15 +28,15 @@ std::string WithDetail(std::string text, const std::string& detail) {
 
 // Names the obstacle only if the agent's text does not contain it already.
 std::string DescribeRefusal(const CaptureWorkerStatus& status) {
-  const std::string_view obstacle = WordsOf(status.obstacle);
-  const bool says_so = status.detail.find(obstacle) != std::string::npos;
+  const std::string_view obstacle = ToString(status.obstacle);
+  const bool is_explicit = status.detail.find(obstacle) != std::string::npos;
   std::string text = NameOf(status) + " could not take part";
-  if (!says_so) text += fmt::format(" ({})", obstacle);
+  if (!is_explicit) text += fmt::format(" ({})", obstacle);
   return WithDetail(std::move(text), status.detail);
 }
 
 // Returns whether neither a worker has reported nor any agent has counted one.
-bool HasMatchedNothing(const CaptureRecord& record) {
+bool HasNoMatch(const CaptureRecord& record) {
   return record.workers.empty() &&
          std::all_of(record.agents.begin(), record.agents.end(),
                      [](const auto& part) { return part.matched_workers == 0; });
@@ -156,12 +156,12 @@ bool CheckExecutions(CaptureRoster& roster) {
 
 }  // namespace
 
-bool JudgeEnd(const std::set<std::string, std::less<>>& connected_agents,
+bool CheckEnd(const std::set<std::string, std::less<>>& connected_agents,
               std::string_view inventory, CaptureRoster& roster) {
   roster.record().end_warnings.clear();
   bool complete = CheckAgents(connected_agents, roster);
   AddUnreported(roster);
-  if (HasMatchedNothing(roster.record())) {
+  if (HasNoMatch(roster.record())) {
     roster.WarnAtEnd(fmt::format("no worker matched; {}", inventory));
     complete = false;
   }

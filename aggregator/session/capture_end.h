@@ -14,7 +14,7 @@ namespace neurontrace {
 // describes the existing workers, for the warning of a capture that matched none. Returns whether
 // the capture is complete. Can be called again when a late agent has delivered more. On the
 // coordinator's sequence.
-bool JudgeEnd(const std::set<std::string, std::less<>>& connected_agents,
+bool CheckEnd(const std::set<std::string, std::less<>>& connected_agents,
               std::string_view inventory, CaptureRoster& roster);
 
 }  // namespace neurontrace

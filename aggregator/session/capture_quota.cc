@@ -15,7 +15,7 @@ namespace {
 uint64_t Left(uint64_t quota, uint64_t used) { return quota > used ? quota - used : 0; }
 
 // Returns how much the capture itself may hold according to its spec; 0: it does not say.
-uint64_t AsksFor(const CaptureSpec& spec) {
+uint64_t RequestedBytes(const CaptureSpec& spec) {
   return spec.mode == CaptureMode::kContinuous ? spec.retention.bytes
                                                : spec.budget.stored_bytes_max;
 }
@@ -31,8 +31,8 @@ struct Limit {
 // A continuous capture keeps itself within its retention, so only other captures of its job can
 // leave it less than that. The eighth on top allows for chunks that have expired and are not
 // deleted yet.
-CaptureAllowance OfContinuous(const CaptureSpec& spec, const CaptureQuotas& quotas,
-                              const StoreUse& use) {
+CaptureAllowance ForContinuous(const CaptureSpec& spec, const CaptureQuotas& quotas,
+                               const StoreUse& use) {
   CaptureAllowance allowance;
   if (quotas.job_bytes == 0 || use.job.empty() || !use.own_bytes) return allowance;
   const uint64_t own = std::min(*use.own_bytes, use.job_bytes);
@@ -83,11 +83,11 @@ absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const CaptureQuo
           "aggregator",
           limit.whose, BytesText(limit.used), BytesText(limit.quota), limit.flag);
     }
-    if (AsksFor(spec) > left && !use.own_bytes) {
+    if (RequestedBytes(spec) > left && !use.own_bytes) {
       return ResourceExhausted(
           "the capture may need {}, but the quota {} has {} left of {} ({} of the aggregator); "
           "request less, delete captures, or raise the quota",
-          BytesText(AsksFor(spec)), limit.whose, BytesText(left), BytesText(limit.quota),
+          BytesText(RequestedBytes(spec)), limit.whose, BytesText(left), BytesText(limit.quota),
           limit.flag);
     }
     if (left >= allowance.bytes) continue;
@@ -96,7 +96,7 @@ absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const CaptureQuo
   }
   // The loop above only decides whether a continuous capture may begin.
   if (spec.mode == CaptureMode::kContinuous && spec.retention.bytes > 0)
-    return OfContinuous(spec, quotas, use);
+    return ForContinuous(spec, quotas, use);
   if (spec.budget.stored_bytes_max > 0 && spec.budget.stored_bytes_max <= allowance.bytes) {
     allowance = {spec.budget.stored_bytes_max,
                  fmt::format("its limit of {}", BytesText(spec.budget.stored_bytes_max))};

@@ -33,7 +33,7 @@ TEST(CaptureQuota, TheSmallestThatAppliesCounts) {
   EXPECT_EQ(again->bytes, 9 * kMb);
 }
 
-TEST(CaptureQuota, OneThatGoesOnMayHaveWhatOthersLeave) {
+TEST(CaptureQuota, RunningCaptureUsesRemainingQuota) {
   const CaptureQuotas store = {.store_bytes = 6'000 * kMb};
   // A continuous one that is as large as it is to be, which is most of the store.
   const CaptureSpec continuous = {.mode = CaptureMode::kContinuous,
@@ -61,7 +61,7 @@ TEST(CaptureQuota, OneThatGoesOnMayHaveWhatOthersLeave) {
   EXPECT_EQ(beside->bytes, 0u);
 }
 
-TEST(CaptureQuota, AContinuousOneHasWhatOthersOfItsJobLeave) {
+TEST(CaptureQuota, ContinuousCaptureUsesRemainingJobQuota) {
   const CaptureQuotas quotas = {.job_bytes = 5'000 * kMb};
   const CaptureSpec spec = {.mode = CaptureMode::kContinuous, .retention = {.bytes = 4'000 * kMb}};
   const auto alone =
@@ -89,7 +89,7 @@ TEST(CaptureQuota, RefusesWithTheNumbers) {
   EXPECT_EQ(standing.status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST(CaptureQuota, WhatStoresNothingAlwaysMay) {
+TEST(CaptureQuota, AllowsCapturesThatStoreNothing) {
   const CaptureQuotas quotas = {.store_bytes = 1};
   const StoreUse use = {.store_bytes = 2};
   EXPECT_TRUE(Admit({.mode = CaptureMode::kFlightRecorder}, quotas, use).ok());

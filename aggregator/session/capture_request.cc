@@ -52,7 +52,7 @@ std::vector<std::string> KnownEventTypes(const CaptureSpec& spec, const AgentReg
 }
 
 // Types of framework traces are in no runtime's list; their names contain blanks or colons.
-bool MayBeFrameworks(const CaptureSpec& spec, std::string_view name) {
+bool CanBeFrameworkType(const CaptureSpec& spec, std::string_view name) {
   return spec.filter.include_framework && name.find_first_of(" :") != std::string_view::npos;
 }
 
@@ -65,7 +65,7 @@ absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& regis
   if (known.empty()) return absl::OkStatus();
   for (const UnknownEventType& unknown : UnknownEventTypes(spec.filter.event_types, known)) {
     const std::string name = unknown.item.substr(unknown.item.starts_with('^') ? 1 : 0);
-    if (MayBeFrameworks(spec, name)) continue;
+    if (CanBeFrameworkType(spec, name)) continue;
     return InvalidArgument(
         "unknown event type '{}'{}; the runtimes of the selected workers provide {}", name,
         unknown.nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", unknown.nearest),
@@ -75,9 +75,9 @@ absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& regis
 }
 
 // Describes a running standing capture, without its id and job if the caller may not learn of it.
-std::string RunsAlready(const CaptureRecord& record, const MayName& may_name) {
+std::string RunsAlready(const CaptureRecord& record, const CanName& can_name) {
   const std::string_view mode = NameOf(record.spec.mode);
-  if (may_name && !may_name(record.spec)) {
+  if (can_name && !can_name(record.spec)) {
     return fmt::format("{} of another user is already running", mode);
   }
   return fmt::format("{} {} is already running{}", mode, record.id.ToString(),
@@ -86,12 +86,12 @@ std::string RunsAlready(const CaptureRecord& record, const MayName& may_name) {
 }
 
 // Finds the one recorder that the snapshot can mean, and completes the spec from it.
-absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, CaptureSpec& spec) {
+absl::Status AdoptFlightRecorder(const CaptureContext& capture_context, CaptureSpec& spec) {
   std::vector<const CaptureRecord*> fitting;
-  for (const CaptureRecord* const record : surroundings.running) {
+  for (const CaptureRecord* const record : capture_context.running) {
     if (record->spec.mode != CaptureMode::kFlightRecorder) continue;
     if (!spec.timing.flight_recorder.empty() && record->id != spec.timing.flight_recorder) continue;
-    if (MayOverlap(record->spec, spec)) fitting.push_back(record);
+    if (CanOverlap(record->spec, spec)) fitting.push_back(record);
   }
   if (fitting.empty()) {
     return FailedPrecondition(
@@ -102,7 +102,7 @@ absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, Capture
   if (fitting.size() > 1) {
     std::string named;
     for (const CaptureRecord* const record : fitting) {
-      if (surroundings.may_name && !surroundings.may_name(record->spec)) continue;
+      if (capture_context.can_name && !capture_context.can_name(record->spec)) continue;
       named += fmt::format(
           "{}{}{}", named.empty() ? "" : ", ", record->id.ToString(),
           record->spec.selection.job.empty() ? "" : " of job " + record->spec.selection.job);
@@ -133,13 +133,13 @@ absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, Capture
 
 // Fails with FAILED_PRECONDITION if a standing capture of the same mode may select the same worker.
 // One that is stopping does not count, so that it can be replaced at once.
-absl::Status CheckStanding(const CaptureSurroundings& surroundings, const CaptureSpec& spec) {
-  for (const CaptureRecord* const record : surroundings.running) {
+absl::Status CheckStanding(const CaptureContext& capture_context, const CaptureSpec& spec) {
+  for (const CaptureRecord* const record : capture_context.running) {
     if (record->spec.mode != spec.mode || record->state == CaptureState::kStopping) continue;
-    if (!MayOverlap(record->spec, spec)) continue;
+    if (!CanOverlap(record->spec, spec)) continue;
     return FailedPrecondition(
         "{}, and a worker can have only one; stop it first, or select other jobs",
-        RunsAlready(*record, surroundings.may_name));
+        RunsAlready(*record, capture_context.can_name));
   }
   return absl::OkStatus();
 }
@@ -179,7 +179,7 @@ bool Contradict(const std::vector<KeyValue>& a, const std::vector<KeyValue>& b) 
 
 // Errs towards true: it compares the specs and not the workers, because a worker may start later
 // that both select.
-bool MayOverlap(const CaptureSpec& a, const CaptureSpec& b) {
+bool CanOverlap(const CaptureSpec& a, const CaptureSpec& b) {
   if (!a.selection.job.empty() && !b.selection.job.empty() && a.selection.job != b.selection.job)
     return false;
   return !AreDisjoint(a.selection.instance_ids, b.selection.instance_ids) &&
@@ -197,14 +197,13 @@ std::set<std::string> SelectedJobs(const CaptureSpec& spec, const AgentRegistry&
   return jobs;
 }
 
-absl::StatusOr<CaptureSpec> CompleteSpec(CaptureSpec spec,
-                                         const CaptureSurroundings& surroundings) {
+absl::StatusOr<CaptureSpec> CompleteSpec(CaptureSpec spec, const CaptureContext& capture_context) {
   RETURN_IF_ERROR(CheckMode(spec));
   if (spec.mode == CaptureMode::kSnapshot) {
-    RETURN_IF_ERROR(TakeFlightRecorder(surroundings, spec));
+    RETURN_IF_ERROR(AdoptFlightRecorder(capture_context, spec));
   }
-  if (IsStanding(spec.mode)) RETURN_IF_ERROR(CheckStanding(surroundings, spec));
-  RETURN_IF_ERROR(CheckEventTypes(spec, surroundings.registry));
+  if (IsStanding(spec.mode)) RETURN_IF_ERROR(CheckStanding(capture_context, spec));
+  RETURN_IF_ERROR(CheckEventTypes(spec, capture_context.registry));
   if (spec.filter.event_types.empty() && !spec.filter.all_events)
     spec.filter.event_types = DefaultEventFilter();
   // Cores that are to stop together have to begin together.

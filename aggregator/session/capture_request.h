@@ -15,13 +15,13 @@ namespace neurontrace {
 
 // Returns whether the caller may learn about another capture with this spec; an empty function
 // admits all.
-using MayName = std::function<bool(const CaptureSpec&)>;
+using CanName = std::function<bool(const CaptureSpec&)>;
 
 // What a requested capture has to be compatible with.
-struct CaptureSurroundings {
+struct CaptureContext {
   const AgentRegistry& registry;
   std::vector<const CaptureRecord*> running;  // not ended
-  MayName may_name = {};                      // limits what messages of refusals reveal
+  CanName can_name = {};                      // limits what messages of refusals reveal
 };
 
 // Returns the spec as it is carried out. Without event types it gets the default filter. A snapshot
@@ -32,10 +32,10 @@ struct CaptureSurroundings {
 // worker's runtime has; the message names the nearest. Fails with FAILED_PRECONDITION for a second
 // standing capture of the same workers, and for a snapshot if no flight recorder, or more than one,
 // matches. Pure.
-absl::StatusOr<CaptureSpec> CompleteSpec(CaptureSpec spec, const CaptureSurroundings& surroundings);
+absl::StatusOr<CaptureSpec> CompleteSpec(CaptureSpec spec, const CaptureContext& capture_context);
 
 // Returns false if no worker can be selected by both.
-bool MayOverlap(const CaptureSpec& a, const CaptureSpec& b);
+bool CanOverlap(const CaptureSpec& a, const CaptureSpec& b);
 
 // Returns the jobs of the workers that the spec selects now; workers without a known job add none.
 std::set<std::string> SelectedJobs(const CaptureSpec& spec, const AgentRegistry& registry);

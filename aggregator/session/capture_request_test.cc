@@ -34,17 +34,17 @@ class CaptureRequestTest : public ::testing::Test {
     return records_.back().id;
   }
   absl::StatusOr<CaptureSpec> Complete(const CaptureSpec& spec) {
-    CaptureSurroundings surroundings{.registry = registry_};
-    for (const CaptureRecord& record : records_) surroundings.running.push_back(&record);
-    return CompleteSpec(spec, surroundings);
+    CaptureContext capture_context{.registry = registry_};
+    for (const CaptureRecord& record : records_) capture_context.running.push_back(&record);
+    return CompleteSpec(spec, capture_context);
   }
-  std::string WhyRefused(const CaptureSpec& spec, absl::StatusCode code) {
+  std::string RefusalReason(const CaptureSpec& spec, absl::StatusCode code) {
     const auto completed = Complete(spec);
     EXPECT_EQ(completed.status().code(), code) << completed.status();
     return std::string(completed.status().message());
   }
-  std::string WhyInvalid(const CaptureSpec& spec) {
-    return WhyRefused(spec, absl::StatusCode::kInvalidArgument);
+  std::string InvalidReason(const CaptureSpec& spec) {
+    return RefusalReason(spec, absl::StatusCode::kInvalidArgument);
   }
 
   FakeClock clock_;
@@ -62,7 +62,7 @@ TEST_F(CaptureRequestTest, LeavesOutTheNoiseOfAllocationsUnlessAsked) {
 
 TEST_F(CaptureRequestTest, AnUnknownEventTypeIsRefusedWithTheNearest) {
   EXPECT_EQ(
-      WhyInvalid({.filter = {.event_types = {"hardware", "^cc_runing"}}}),
+      InvalidReason({.filter = {.event_types = {"hardware", "^cc_runing"}}}),
       "unknown event type 'cc_runing' (did you mean 'cc_running'?); the runtimes of the selected "
       "workers provide cc_running, kmgr_exec_core, nc_exec_running, nrt_tensor_free, "
       "nrt_tensor_read");
@@ -70,11 +70,12 @@ TEST_F(CaptureRequestTest, AnUnknownEventTypeIsRefusedWithTheNearest) {
   EXPECT_TRUE(Complete({.filter = {.event_types = {"software", "cc_exec", "^tensor_read"}}}).ok());
 }
 
-TEST_F(CaptureRequestTest, OnlyWhatTheSelectedWorkersKnowCounts) {
+TEST_F(CaptureRequestTest, OnlySelectedWorkersDefineKnownTypes) {
   EXPECT_TRUE(
       Complete({.selection = {.job = "gpt"}, .filter = {.event_types = {"kmgr_exec_core"}}}).ok());
-  EXPECT_THAT(WhyInvalid({.selection = {.job = "gpt"}, .filter = {.event_types = {"cc_running"}}}),
-              HasSubstr("cc_running"));
+  EXPECT_THAT(
+      InvalidReason({.selection = {.job = "gpt"}, .filter = {.event_types = {"cc_running"}}}),
+      HasSubstr("cc_running"));
   Put(3, "unknown", {});
   EXPECT_TRUE(
       Complete({.selection = {.job = "unknown"}, .filter = {.event_types = {"whatever"}}}).ok());
@@ -92,10 +93,10 @@ TEST_F(CaptureRequestTest, ExecutionsAloneBeginTogether) {
                    ->conditions.at_next_execution);
 }
 
-TEST_F(CaptureRequestTest, RefusesWhatContradictsItself) {
-  EXPECT_THAT(WhyInvalid({.timing = {.last_ns = 1}}), HasSubstr("last_ns"));
-  EXPECT_THAT(WhyInvalid({.mode = CaptureMode::kContinuous}), HasSubstr("retention"));
-  EXPECT_THAT(WhyInvalid({.filter = {.include_neuron = false, .include_framework = false}}),
+TEST_F(CaptureRequestTest, RejectsContradictoryRequest) {
+  EXPECT_THAT(InvalidReason({.timing = {.last_ns = 1}}), HasSubstr("last_ns"));
+  EXPECT_THAT(InvalidReason({.mode = CaptureMode::kContinuous}), HasSubstr("retention"));
+  EXPECT_THAT(InvalidReason({.filter = {.include_neuron = false, .include_framework = false}}),
               HasSubstr("excludes both"));
   EXPECT_FALSE(
       Complete({.mode = CaptureMode::kFlightRecorder, .filter = {.include_neuron = false}}).ok());
@@ -105,7 +106,7 @@ TEST_F(CaptureRequestTest, OneStandingCaptureOfAKindForAWorker) {
   const CaptureId first =
       Runs({.mode = CaptureMode::kFlightRecorder, .selection = {.job = "llama"}});
   const auto refused = [&](const CaptureSpec& spec) {
-    return WhyRefused(spec, absl::StatusCode::kFailedPrecondition);
+    return RefusalReason(spec, absl::StatusCode::kFailedPrecondition);
   };
   EXPECT_THAT(refused({.mode = CaptureMode::kFlightRecorder}), HasSubstr(first.ToString()));
   EXPECT_THAT(refused({.mode = CaptureMode::kFlightRecorder, .selection = {.job = "llama"}}),
@@ -117,24 +118,24 @@ TEST_F(CaptureRequestTest, OneStandingCaptureOfAKindForAWorker) {
   EXPECT_TRUE(Complete({.mode = CaptureMode::kFlightRecorder, .selection = {.job = "llama"}}).ok());
 }
 
-TEST_F(CaptureRequestTest, OverlapIsRuledOutByWhatDiffers) {
-  EXPECT_TRUE(MayOverlap({}, {.selection = {.job = "a"}}));
-  EXPECT_FALSE(MayOverlap({.selection = {.job = "b"}}, {.selection = {.job = "a"}}));
-  EXPECT_FALSE(MayOverlap({.selection = {.instance_ids = {"i"}}},
+TEST_F(CaptureRequestTest, DifferingSelectionsCannotOverlap) {
+  EXPECT_TRUE(CanOverlap({}, {.selection = {.job = "a"}}));
+  EXPECT_FALSE(CanOverlap({.selection = {.job = "b"}}, {.selection = {.job = "a"}}));
+  EXPECT_FALSE(CanOverlap({.selection = {.instance_ids = {"i"}}},
                           {.selection = {.instance_ids = {"j", "k"}}}));
-  EXPECT_TRUE(MayOverlap({.selection = {.instance_ids = {"i", "j"}}},
+  EXPECT_TRUE(CanOverlap({.selection = {.instance_ids = {"i", "j"}}},
                          {.selection = {.instance_ids = {"j"}}}));
-  EXPECT_FALSE(MayOverlap({.selection = {.worker_gids = {{0, 3}}}},
+  EXPECT_FALSE(CanOverlap({.selection = {.worker_gids = {{0, 3}}}},
                           {.selection = {.worker_gids = {{4, 7}}}}));
-  EXPECT_TRUE(MayOverlap({.selection = {.worker_gids = {{0, 4}}}},
+  EXPECT_TRUE(CanOverlap({.selection = {.worker_gids = {{0, 4}}}},
                          {.selection = {.worker_gids = {{4, 7}}}}));
-  EXPECT_FALSE(MayOverlap({.selection = {.job_facts = {{"pod", "x"}}}},
+  EXPECT_FALSE(CanOverlap({.selection = {.job_facts = {{"pod", "x"}}}},
                           {.selection = {.job_facts = {{"pod", "y"}}}}));
 }
 
 TEST_F(CaptureRequestTest, ASnapshotTakesTheFlightRecorderThatFits) {
   const auto refused = [&](const CaptureSpec& spec) {
-    return WhyRefused(spec, absl::StatusCode::kFailedPrecondition);
+    return RefusalReason(spec, absl::StatusCode::kFailedPrecondition);
   };
   const CaptureSpec snapshot = {.mode = CaptureMode::kSnapshot, .timing = {.last_ns = 5}};
   EXPECT_THAT(refused(snapshot), HasSubstr("flight-recorder on"));

@@ -45,7 +45,7 @@ bool IsUnexplained(const NonParticipant& non_participant) {
          non_participant.detail.empty();
 }
 
-WorkerState KeepObstacle(WorkerState known, WorkerState now) {
+WorkerState MergeObstacle(WorkerState known, WorkerState now) {
   if (!IsObstacle(now) || (IsObstacle(known) && now == WorkerState::kClosed)) return known;
   return now;
 }

@@ -83,6 +83,6 @@ bool IsUnexplained(const NonParticipant& non_participant);
 
 // Returns the state to remember for a worker: the latest in which it could not record. The end of
 // its process does not replace an earlier reason, which explains more.
-WorkerState KeepObstacle(WorkerState known, WorkerState now);
+WorkerState MergeObstacle(WorkerState known, WorkerState now);
 
 }  // namespace neurontrace

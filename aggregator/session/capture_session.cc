@@ -234,14 +234,14 @@ bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWork
     added->worker_state = WorkerState::kUnspecified;
     if (!status.framework) {
       added->worker_state =
-          KeepObstacle(roster_.RemoveNonParticipant(status.worker), status.worker_state);
+          MergeObstacle(roster_.RemoveNonParticipant(status.worker), status.worker_state);
     }
     RecordExecution(status, now);
     return true;
   }
   const bool is_news = known->state != status.state || known->detail != status.detail ||
                        known->obstacle != status.obstacle;
-  const WorkerState worker_state = KeepObstacle(known->worker_state, status.worker_state);
+  const WorkerState worker_state = MergeObstacle(known->worker_state, status.worker_state);
   // The new status replaces the old one as a whole, except for what only the earlier one knows.
   const CaptureWorkerStatus before = std::exchange(*known, status);
   known->worker_state = worker_state;
@@ -268,10 +268,10 @@ bool CaptureSession::OnAgentStatus(std::string_view agent_id, uint32_t matched_w
   part->matched_workers = std::max(part->matched_workers, matched_workers);
   // An agent finishes only after it was told to stop, except that a snapshot ends by itself. An
   // earlier report is wrong and must not end its part.
-  const bool may_finish =
+  const bool can_finish =
       record().state == CaptureState::kStopping || ended() ||
       (record().state == CaptureState::kRecording && record().spec.mode == CaptureMode::kSnapshot);
-  part->finished = part->finished || (finished && may_finish);
+  part->finished = part->finished || (finished && can_finish);
   return *part != before;
 }
 
@@ -280,7 +280,7 @@ bool CaptureSession::OnAgentStatus(std::string_view agent_id, uint32_t matched_w
 // Waits for three kinds of answers: of agents, of workers that agents have reported, and of workers
 // in the inventory that no agent has reported yet. Agents that disconnect are not waited for,
 // except after a restart.
-bool CaptureSession::IsJudgementDue(const SessionTime& now) const {
+bool CaptureSession::IsEndCheckDue(const SessionTime& now) const {
   if (record().state != CaptureState::kArming) return false;
   if (now.monotonic_ns >= arm_due_monotonic_ns_) return true;
   if (!awaited_.empty()) return false;
@@ -421,7 +421,7 @@ void CaptureSession::End(const SessionTime& now, std::string_view inventory) {
   for (const auto& [agent_id, presence] : presence_) {
     if (presence.connected) connected_agents.insert(agent_id);
   }
-  const bool is_complete = JudgeEnd(connected_agents, inventory, roster_);
+  const bool is_complete = CheckEnd(connected_agents, inventory, roster_);
   // The first end decides how long the capture stays open for late agents.
   if (!ended()) roster_.record().ended_realtime_ns = now.realtime_ns;
   roster_.record().state = is_complete ? CaptureState::kComplete : CaptureState::kIncomplete;
@@ -434,19 +434,19 @@ bool CaptureSession::RecordWorker(const std::string& agent_id, const WorkerInfo&
   if (!is_arming && record().state != CaptureState::kRecording) return false;
   if (CaptureWorkerStatus* const status = roster_.FindWorker(worker.identity)) {
     const WorkerState before = status->worker_state;
-    status->worker_state = KeepObstacle(before, worker.state);
+    status->worker_state = MergeObstacle(before, worker.state);
     return status->worker_state != before;
   }
   NonParticipant noted{.worker = worker.identity,
                        .agent_id = agent_id,
                        .reason = NonParticipantReason::kNotSelected,
-                       .state = KeepObstacle(WorkerState::kUnspecified, worker.state),
-                       .detail = WhyNotSelected(record().spec, worker)};
+                       .state = MergeObstacle(WorkerState::kUnspecified, worker.state),
+                       .detail = NotSelectedReason(record().spec, worker)};
   if (noted.detail.empty()) noted.reason = NonParticipantReason::kNotReported;
   roster_.SetState(worker.identity, worker.state);
   NonParticipant* const known = roster_.FindNonParticipant(worker.identity);
   if (known != nullptr) {
-    noted.state = KeepObstacle(known->state, worker.state);
+    noted.state = MergeObstacle(known->state, worker.state);
     if (*known == noted) return false;
     *known = noted;
   } else {

@@ -95,7 +95,7 @@ class CaptureSession {
 
   // Returns true while the capture arms and nothing is left to wait for. Judge is then due,
   // followed by Begin or NotBegin.
-  bool IsJudgementDue(const SessionTime& now) const;
+  bool IsEndCheckDue(const SessionTime& now) const;
   // Gives every selected worker without an answer the reason why it is not armed, and counts.
   ArmingTally Judge();
   // Returns how long the slowest agent took to answer; 0 if none has.
@@ -118,7 +118,7 @@ class CaptureSession {
   // Returns true when the capture is stopping and nothing is left to wait for; End is then due.
   bool IsEndDue(const SessionTime& now) const;
   // Ends the capture, complete or incomplete, or judges it again if it has ended. `inventory` as
-  // for JudgeEnd.
+  // for CheckEnd.
   void End(const SessionTime& now, std::string_view inventory);
 
   // Adds a warning once; see CaptureRoster.

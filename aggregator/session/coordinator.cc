@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "aggregator/session/capture_arming.h"
-#include "aggregator/session/inventory_words.h"
+#include "aggregator/session/inventory_description.h"
 #include "lib/base/status.h"
 #include "lib/trace/capture_limits.h"
 #include "lib/trace/limits.h"
@@ -161,13 +161,13 @@ absl::Status Coordinator::OnWorkerStatus(const std::string& agent_id, Connection
   known.worker_state = is_refused ? worker->second.state : WorkerState::kUnspecified;
   capture->unsaved = true;
   const bool is_news = capture->session.OnWorkerStatus(agent_id, known, Now());
-  // JudgeArming counts all that were refused before the beginning.
+  // CheckArming counts all that were refused before the beginning.
   if (is_news && capture->session.state() == CaptureState::kRecording &&
       known.state == CaptureWorkerState::kRefused) {
     journal_.ReportRefused(known.obstacle, 1);
   }
   // Acts at once instead of on the next tick, so that the capture begins as early as it can.
-  if (capture->session.IsJudgementDue(Now())) {
+  if (capture->session.IsEndCheckDue(Now())) {
     Tick();  // that was the last answer
   } else if (is_news) {
     journal_.SaveSoon(*capture);
@@ -257,17 +257,17 @@ void Coordinator::AwaitReturning(CaptureSession& session, const SessionTime& now
 }
 
 absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& asked,
-                                                        const MayName& may_name) {
+                                                        const CanName& can_name) {
   if (running_.size() >= limits::kCapturesRunningMax) {
     return ResourceExhausted("{} captures are running, which is the limit; stop one first",
                              running_.size());
   }
   // The checks come first, as each of them may refuse the capture.
-  CaptureSurroundings surroundings{.registry = registry_, .running = {}, .may_name = may_name};
+  CaptureContext capture_context{.registry = registry_, .running = {}, .can_name = can_name};
   for (const auto& [id, capture] : running_) {
-    surroundings.running.push_back(&capture->session.record());
+    capture_context.running.push_back(&capture->session.record());
   }
-  ASSIGN_OR_RETURN(const CaptureSpec spec, CompleteSpec(asked, surroundings));
+  ASSIGN_OR_RETURN(const CaptureSpec spec, CompleteSpec(asked, capture_context));
   ASSIGN_OR_RETURN(CaptureAllowance allowance,
                    deps_.quota.Admit(spec, SelectedJobs(spec, registry_), std::nullopt));
   deps_.clocks.RefreshSoon();
@@ -289,8 +289,8 @@ absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& asked
   TrackedCapture& started = *(running_[id] = std::move(capture));
   orders_.SendToAll(started.session.record(),
                     StartOrder{.capture_id = id, .spec = spec, .arm = true});
-  if (started.session.IsJudgementDue(Now())) {  // there is no agent to wait for
-    JudgeArming(started).IgnoreError();         // Tick tries again
+  if (started.session.IsEndCheckDue(Now())) {  // there is no agent to wait for
+    CheckArming(started).IgnoreError();        // Tick tries again
   }
   CaptureRecord record = started.session.record();
   // Ends the capture at once if it has nothing to wait for. The record was copied before, so the
@@ -301,7 +301,7 @@ absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& asked
 
 // Decides on a copy. `capture` changes only when the decision is stored, so a failed write leads to
 // the same question on a later tick.
-absl::Status Coordinator::JudgeArming(TrackedCapture& capture) {
+absl::Status Coordinator::CheckArming(TrackedCapture& capture) {
   const SessionTime now = Now();
   CaptureSession judged = capture.session;
   const ArmingTally tally = judged.Judge();
@@ -317,7 +317,7 @@ absl::Status Coordinator::JudgeArming(TrackedCapture& capture) {
   } else {
     // Made before `judged`, which holds `spec`, is moved.
     std::string why =
-        is_anyone ? tally.WhyNotEnough(spec)
+        is_anyone ? tally.NotEnoughReason(spec)
                   : fmt::format("no worker matched; {}", DescribeInventory(registry_, spec));
     RETURN_IF_ERROR(NotBegin(capture, std::move(judged), std::move(why)));
   }
@@ -424,8 +424,8 @@ void Coordinator::TickRunning(TrackedCapture& capture, const SessionTime& now) {
   // A decision that could not be stored is not repeated on every tick.
   if (now.monotonic_ns < capture.retry_ns) return;
   CaptureSession& session = capture.session;
-  if (session.IsJudgementDue(now)) {
-    WarnIfFailed(JudgeArming(capture), "its participants were determined", session);
+  if (session.IsEndCheckDue(now)) {
+    WarnIfFailed(CheckArming(capture), "its participants were determined", session);
   }
   if (session.state() != CaptureState::kRecording) return;
   const CaptureRecord& record = session.record();

@@ -81,8 +81,8 @@ class Coordinator : private CaptureLookup {
   // Starts a capture, which then arms; if no agent can be asked, it may have ended already. Fails
   // with the errors of CompleteSpec and Admit, with RESOURCE_EXHAUSTED beyond
   // limits::kCapturesRunningMax, and with the storage's error; no agent has then received an order.
-  // See CaptureSurroundings for `may_name`.
-  absl::StatusOr<CaptureRecord> StartCapture(const CaptureSpec& spec, const MayName& may_name = {});
+  // See CaptureContext for `may_name`.
+  absl::StatusOr<CaptureRecord> StartCapture(const CaptureSpec& spec, const CanName& can_name = {});
   // Stops a capture and returns its record; does nothing to one that is stopping already. Fails
   // with NOT_FOUND if the capture is not running, and with the storage's error; the capture then
   // continues.
@@ -124,7 +124,7 @@ class Coordinator : private CaptureLookup {
 
   // Each of these stores its decision before any agent gets an order, and fails with the storage's
   // error: otherwise a restart would restore another state than the one that agents know.
-  absl::Status JudgeArming(TrackedCapture& capture);
+  absl::Status CheckArming(TrackedCapture& capture);
   absl::Status Begin(TrackedCapture& capture, CaptureSession judged, uint64_t lead_ns,
                      const SessionTime& now);
   absl::Status NotBegin(TrackedCapture& capture, CaptureSession judged, std::string why);

@@ -37,7 +37,7 @@ TEST_F(CoordinatorTest, ACaptureEndsCompleteWhenEveryAgentHasFinished) {
   ReportAgent("b", id, 1, true);
   EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
   EXPECT_THAT(ended_, ElementsAre(id));
-  EXPECT_EQ(said_[id].state, CaptureState::kComplete);
+  EXPECT_EQ(replies_[id].state, CaptureState::kComplete);
   EXPECT_THAT(saved_[id].warnings, IsEmpty());
   EXPECT_EQ(coordinator_->FindRunning(id), nullptr);
   EXPECT_EQ(coordinator_->StopCapture(id).status().code(), absl::StatusCode::kNotFound);
@@ -111,7 +111,7 @@ TEST_F(CoordinatorTest, AnAgentThatReturnsInTimeFinishes) {
   EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
 }
 
-TEST_F(CoordinatorTest, GivesUpOnAnAgentThatIsConnectedAndSaysNothing) {
+TEST_F(CoordinatorTest, GivesUpOnSilentConnectedAgent) {
   Connect("a");
   const CaptureId id = Record({"a"});
   ASSERT_TRUE(coordinator_->StopCapture(id).ok());
@@ -245,7 +245,7 @@ TEST_F(LateAgentTest, IsWaitedForThroughARestartOfTheAggregator) {
   EXPECT_EQ(coordinator_->Find(id), nullptr);
 }
 
-TEST_F(LateAgentTest, ThatGoesAgainIsWaitedForAgain) {
+TEST_F(LateAgentTest, DisconnectingAgainIsAwaitedAgain) {
   const CaptureId id = EndWithoutB();
   const uint64_t away_ns = saved_[id].agents[1].away_since_realtime_ns;
   ASSERT_EQ(Connect("b").size(), 1u);
@@ -334,7 +334,7 @@ TEST_F(CoordinatorTest, RemembersWorkersWithoutAPart) {
   EXPECT_EQ(saved_[id].non_participants.size(), 3u);  // written with the counts
 }
 
-TEST_F(CoordinatorTest, AStopIsToldOnlyWhenItIsWrittenDown) {
+TEST_F(CoordinatorTest, SendsStopOnlyOncePersisted) {
   Connect("a");
   const CaptureId id = Record({"a"});
   TakeOrders();

@@ -129,7 +129,7 @@ class CoordinatorTestBase : public ::testing::Test,
   std::vector<std::string> orders_;                        // "a arm", "b stop"
   std::map<std::string, std::vector<CaptureOrder>> sent_;  // by agent
   std::map<CaptureId, CaptureRecord> saved_;
-  std::map<CaptureId, CaptureRecord> said_;
+  std::map<CaptureId, CaptureRecord> replies_;
   std::vector<CaptureId> ended_;  // as often as OnCaptureEnded was called
   std::vector<ArmingOutcome> judged_;
   std::map<CaptureObstacle, uint32_t> refused_;
@@ -142,7 +142,7 @@ class CoordinatorTestBase : public ::testing::Test,
   StoreUse use_;
 
  private:
-  static std::string WordOf(const CaptureOrder& order) {
+  static std::string DescribeOrder(const CaptureOrder& order) {
     if (const auto* const start = std::get_if<StartOrder>(&order)) {
       return start->arm ? "arm" : "start";
     }
@@ -152,7 +152,7 @@ class CoordinatorTestBase : public ::testing::Test,
   void SendOrder(const std::string& agent_id, ConnectionId connection,
                  const CaptureOrder& order) override {
     EXPECT_EQ(connection, connections_[agent_id]);
-    orders_.push_back(agent_id + " " + WordOf(order));
+    orders_.push_back(agent_id + " " + DescribeOrder(order));
     sent_[agent_id].push_back(order);
   }
 
@@ -183,7 +183,7 @@ class CoordinatorTestBase : public ::testing::Test,
   }
   bool HasRoom() const override { return store_has_room_; }
 
-  void OnCaptureChanged(const CaptureRecord& record) override { said_[record.id] = record; }
+  void OnCaptureChanged(const CaptureRecord& record) override { replies_[record.id] = record; }
   void OnCaptureEnded(const CaptureRecord& record) override { ended_.push_back(record.id); }
   void OnCaptureStoppedByQuota(const CaptureRecord& record, const std::string& why) override {
     over_quota_[record.id].push_back(why);

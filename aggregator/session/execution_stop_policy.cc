@@ -24,7 +24,7 @@ struct Progress {
   uint64_t newest = 0;
   uint64_t sum = 0;  // changes with every reported execution
 
-  size_t going_on() const { return past + behind + silent + coming; }
+  size_t running() const { return past + behind + silent + coming; }
 };
 
 // Counts each worker in exactly one group, except refused ones, which never had a part. Requires a
@@ -103,7 +103,7 @@ std::optional<std::string> ExecutionStopPolicy::Check(const CaptureRecord& recor
     progress_ = progress.sum;
     progress_since_ns_ = now.monotonic_ns;
   }
-  if (progress.going_on() == 0 && progress.ended > 0) {
+  if (progress.running() == 0 && progress.ended > 0) {
     if (progress.short_of == 0) return "";
     return fmt::format("its workers ended or their agents disconnected before {}: {}",
                        GoalOf(*record.begin), DescribeNewest(progress));
@@ -118,12 +118,12 @@ std::optional<std::string> ExecutionStopPolicy::Check(const CaptureRecord& recor
     if (straggling_since_ns_ == 0) straggling_since_ns_ = now.monotonic_ns;
     if (now.monotonic_ns >= straggling_since_ns_ + kStragglerNs) {
       return fmt::format("all others are behind {}, and {} of {} workers reported no execution",
-                         GoalOf(*record.begin), stragglers, progress.going_on());
+                         GoalOf(*record.begin), stragglers, progress.running());
     }
   }
-  if (now.monotonic_ns >= progress_since_ns_ + kStandstillNs) {
+  if (now.monotonic_ns >= progress_since_ns_ + kNoProgressNs) {
     return fmt::format("no worker reported a further execution for {} s, before {}: {}",
-                       kStandstillNs / kNsPerSecond, GoalOf(*record.begin),
+                       kNoProgressNs / kNsPerSecond, GoalOf(*record.begin),
                        DescribeNewest(progress));
   }
   return std::nullopt;

@@ -20,7 +20,7 @@ class ExecutionStopPolicy {
   static constexpr uint64_t kStragglerNs = 10'000'000'000;
   // After this long without a further execution of any worker none is expected. Longer than loading
   // a model takes.
-  static constexpr uint64_t kStandstillNs = 600'000'000'000;
+  static constexpr uint64_t kNoProgressNs = 600'000'000'000;
 
   // Returns nullopt while the capture continues, and for a capture without an end by executions.
   // Otherwise it is over; the text says why before all workers had passed the last execution, and

@@ -111,9 +111,9 @@ TEST_F(ExecutionStopPolicyTest, OneWorkerAloneDoesNotEndItWhileAnotherBegins) {
   EXPECT_EQ(StateOf(id), CaptureState::kStopping);
 }
 
-TEST_F(ExecutionStopPolicyTest, WorkersThatTellOfNoneAreNotWaitedForForEver) {
+TEST_F(ExecutionStopPolicyTest, DoesNotWaitForeverForWorkersWithoutExecutions) {
   const CaptureId id = Record({"a", "b"}, {.conditions = {.executions = 5}});
-  Advance(ExecutionStopPolicy::kStandstillNs - kSecondNs);
+  Advance(ExecutionStopPolicy::kNoProgressNs - kSecondNs);
   EXPECT_EQ(StateOf(id), CaptureState::kRecording);
   Advance(2 * kSecondNs);
   EXPECT_EQ(StateOf(id), CaptureState::kStopping);
@@ -142,7 +142,7 @@ TEST_F(ExecutionStopPolicyTest, ItsTimeCountsFromTheExecution) {
   EXPECT_THAT(saved_[id].warnings, IsEmpty());
 }
 
-TEST_F(ExecutionStopPolicyTest, AnExecutionThatIsNotReachedIsSaid) {
+TEST_F(ExecutionStopPolicyTest, ReportsUnreachedExecution) {
   const CaptureId id = Record({"a", "b"}, {.conditions = {.at_execution = 4'711}});
   Run("a", id, 4'711, 4'711);
   Run("b", id, 4'700);

@@ -40,7 +40,7 @@ class ObstaclesTest : public CoordinatorTestBase {
   }
 };
 
-TEST_F(ObstaclesTest, WhatTheInventorySaysIsTheReasonWhereTheAgentSaysNothing) {
+TEST_F(ObstaclesTest, UsesInventoryReasonIfAgentReportsNone) {
   const std::map<WorkerState, CaptureObstacle> cases = {
       {WorkerState::kNoTap, CaptureObstacle::kNoTap},
       {WorkerState::kNotInitialised, CaptureObstacle::kNotInitialised},
@@ -50,18 +50,18 @@ TEST_F(ObstaclesTest, WhatTheInventorySaysIsTheReasonWhereTheAgentSaysNothing) {
       {WorkerState::kClosed, CaptureObstacle::kEnded}};
   for (const auto& [state, obstacle] : cases) {
     const CaptureId id = StartWith(state);
-    EXPECT_EQ(saved_[id].state, CaptureState::kRecording) << WordsOf(obstacle);
+    EXPECT_EQ(saved_[id].state, CaptureState::kRecording) << ToString(obstacle);
     EXPECT_EQ(StatusOf(id, "b").state, CaptureWorkerState::kRefused);
     EXPECT_EQ(StatusOf(id, "b").obstacle, obstacle);
     EXPECT_NE(StatusOf(id, "b").detail, "");
     EXPECT_EQ(refused_[obstacle], 1u);
     End(id);
     EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
-    EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr(std::string(WordsOf(obstacle)))));
+    EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr(std::string(ToString(obstacle)))));
   }
 }
 
-TEST_F(ObstaclesTest, WhatItsAgentSaysIsKept) {
+TEST_F(ObstaclesTest, KeepsReasonReportedByAgent) {
   for (const CaptureObstacle obstacle :
        {CaptureObstacle::kOtherProfiler, CaptureObstacle::kOtherCapture,
         CaptureObstacle::kNoEventType, CaptureObstacle::kRuntimeRefused,
@@ -73,7 +73,7 @@ TEST_F(ObstaclesTest, WhatItsAgentSaysIsKept) {
     EXPECT_EQ(StatusOf(id, "b").obstacle, obstacle);
     End(id);
     EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("in its words")));
-    EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr(std::string(WordsOf(obstacle)))));
+    EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr(std::string(ToString(obstacle)))));
   }
 }
 
@@ -121,7 +121,7 @@ TEST_F(ObstaclesTest, WorkersOfAnAgentThatIsAway) {
   EXPECT_EQ(saved_[named].workers[0].obstacle, CaptureObstacle::kAgentLost);
 }
 
-TEST_F(ObstaclesTest, AnAgentThatReturnsSpeaksForItsWorkersAgain) {
+TEST_F(ObstaclesTest, ReturningAgentReportsItsWorkers) {
   Put("b", WorkerState::kIdle);
   Disconnect("b");
   const CaptureId id = Start();

@@ -25,7 +25,7 @@ void SnapshotCuts::WarnOfEarlier(const CaptureBegin& begin, CaptureSession& snap
   const auto earlier = cuts_.find(spec.timing.flight_recorder);
   if (spec.mode != CaptureMode::kSnapshot || earlier == cuts_.end()) return;
   const Cut& cut = earlier->second;
-  if (cut.reference_ns >= begin.reference_ns || !MayOverlap(spec, cut.spec)) return;
+  if (cut.reference_ns >= begin.reference_ns || !CanOverlap(spec, cut.spec)) return;
   if (begin.reference_ns - cut.reference_ns >= spec.timing.last_ns) return;
   snapshot.Warn(
       fmt::format("a snapshot {:.1f} s before this one emptied the rings; earlier events are "

@@ -16,13 +16,13 @@ prometheus::Histogram& Seconds(prometheus::Registry& registry, const char* name,
 }
 
 // Returns the label of an ended state. Any other state counts as incomplete.
-std::string_view OutcomeWord(CaptureState state) {
+std::string_view OutcomeLabel(CaptureState state) {
   if (state == CaptureState::kNotBegun) return "not_begun";
   return state == CaptureState::kComplete ? "complete" : "incomplete";
 }
 
 // Follows the meanings that Coordinator::StartCapture and the checks before it give their errors.
-std::string_view RefusalWord(absl::StatusCode code) {
+std::string_view RefusalLabel(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:
       return "invalid";
@@ -65,20 +65,20 @@ CaptureMetrics::CaptureMetrics(prometheus::Registry& registry)
                                  "Commands to start a capture that were refused, by reason")) {
   // Every label value exists from the start: a counter that appears with value 1 shows no increase.
   for (const CaptureState state : kOutcomes) {
-    ended_.Add({{"outcome", std::string(OutcomeWord(state))}});
+    ended_.Add({{"outcome", std::string(OutcomeLabel(state))}});
   }
   for (const absl::StatusCode code : kRefusals) {
-    refused_.Add({{"reason", std::string(RefusalWord(code))}});
+    refused_.Add({{"reason", std::string(RefusalLabel(code))}});
   }
 }
 
 void CaptureMetrics::CountEnded(CaptureState state) {
-  ended_.Add({{"outcome", std::string(OutcomeWord(state))}}).Increment();
+  ended_.Add({{"outcome", std::string(OutcomeLabel(state))}}).Increment();
 }
 
 void CaptureMetrics::CountAnswer(const absl::Status& status) {
   if (status.ok()) return;
-  refused_.Add({{"reason", std::string(RefusalWord(status.code()))}}).Increment();
+  refused_.Add({{"reason", std::string(RefusalLabel(status.code()))}}).Increment();
 }
 
 // A capture that did not begin has no meaningful duration, so the histograms count begun ones only.
@@ -90,7 +90,7 @@ void CaptureMetrics::OnCaptureArmed(const ArmingOutcome& outcome) {
 }
 
 void CaptureMetrics::OnWorkersRefused(CaptureObstacle obstacle, uint32_t workers) {
-  workers_refused_.Add({{"obstacle", std::string(WordsOf(obstacle))}})
+  workers_refused_.Add({{"obstacle", std::string(ToString(obstacle))}})
       .Increment(static_cast<double>(workers));
 }
 

@@ -155,7 +155,7 @@ TEST_F(StoreCheckTest, ReadsEveryArtifact) {
   EXPECT_EQ(Faults(Check()), where + "is missing\n");
 }
 
-TEST_F(StoreCheckTest, FindsWhatOnlyTheContentsTell) {
+TEST_F(StoreCheckTest, FindsDamageVisibleOnlyInContents) {
   Fill(1, 2, 4);
   EditStore([](Database& database) {
     const CaptureId id = TestCaptureId(1);
@@ -183,7 +183,7 @@ TEST_F(StoreCheckTest, FindsWhatOnlyTheContentsTell) {
   EXPECT_THAT(faults, HasSubstr("stream 9: it has entries in chunks but no record"));
 }
 
-TEST_F(StoreCheckTest, AnIndexEntryHasToBeWhatItsChunkGives) {
+TEST_F(StoreCheckTest, IndexEntryMustMatchChunk) {
   Fill(1, 1, 1);
   std::string written;
   const auto rewrite = [&](const std::function<void(ForeignStops&)>& change) {
@@ -213,7 +213,7 @@ TEST_F(StoreCheckTest, AnIndexEntryHasToBeWhatItsChunkGives) {
   EXPECT_THAT(rewrite([](auto& stops) { stops.has_all_types = false; }), is_other);
 }
 
-TEST_F(StoreCheckTest, NotesADeletionThatWasInterrupted) {
+TEST_F(StoreCheckTest, ReportsInterruptedDeletion) {
   Fill(2, 1, 2);
   EditStore([](Database& database) {
     EXPECT_TRUE(database.db()
@@ -226,7 +226,7 @@ TEST_F(StoreCheckTest, NotesADeletionThatWasInterrupted) {
   EXPECT_THAT(report.notes.front(), HasSubstr("is being deleted"));
 }
 
-TEST_F(StoreCheckTest, SaysWhenThereIsNothingToLookAt) {
+TEST_F(StoreCheckTest, ReportsMissingStore) {
   std::string printed;
   EXPECT_EQ(Run(false, printed), 2);
   EXPECT_THAT(printed, HasSubstr("there is no store in"));

@@ -181,7 +181,7 @@ TEST_F(StoreRecoveryTest, AfterDamageInTheLogTheStoreIsSound) {
 }
 
 // A check reads the log as it is, and finds chunks missing that the next start books, or gets back.
-TEST_F(StoreRecoveryTest, WhatACheckFoundAndARepairEndedIsNoFinding) {
+TEST_F(StoreRecoveryTest, RepairedDamageIsNoFinding) {
   Fill(1, 1, 60);
   FlipInLogOf(1, 0, 20);
   const auto report = CheckStore(path(), nullptr, {.examine = ExamineThrough(door())});
@@ -218,7 +218,7 @@ TEST_F(StoreRecoveryTest, ARecordOfACaptureLostInTheLogIsMadeAgain) {
   EXPECT_TRUE(Streams(*store)[0].Conserved());
 }
 
-TEST_F(StoreRecoveryTest, ATornLogOpensWithoutAWord) {
+TEST_F(StoreRecoveryTest, TornLogOpensSilently) {
   Fill(1, 2, 5);
   std::filesystem::path log;
   for (const auto& file : Files(".log")) log = file;
@@ -307,7 +307,7 @@ TEST_F(StoreRecoveryTest, AnUnreadableManifestOrCurrentLosesNothing) {
   }
 }
 
-TEST_F(StoreRecoveryTest, WhatIsOnlyInTheLogSurvivesALostManifest) {
+TEST_F(StoreRecoveryTest, LogOnlyDataSurvivesLostManifest) {
   Fill(1, 2, 10);
   std::filesystem::remove(Files("MANIFEST-").back());
   const auto store = OpenStore();
@@ -329,7 +329,7 @@ TEST_F(StoreRecoveryTest, ABlobFilesOwnHeaderAndFooterAreNotItsChunks) {
   }
 }
 
-TEST_F(StoreRecoveryTest, ARebuildCountsWhatIsGone) {
+TEST_F(StoreRecoveryTest, RebuildCountsLostData) {
   Fill(1, 2, 10);
   Flush();
   FlipInBlobOf(1, 1, 9);
@@ -349,7 +349,7 @@ TEST_F(StoreRecoveryTest, ADeletedCaptureDoesNotComeBackWithItsChunks) {
 }
 
 // Blob files hold what has expired until they are deleted themselves.
-TEST_F(StoreRecoveryTest, WhatHasExpiredDoesNotComeBackWithARebuild) {
+TEST_F(StoreRecoveryTest, RebuildDoesNotRestoreExpiredData) {
   for (const bool flushed : {false, true}) {
     SCOPED_TRACE(flushed ? "in files" : "in the log");
     std::filesystem::remove_all(path());
@@ -383,7 +383,7 @@ TEST_F(StoreRecoveryTest, WhatHasExpiredDoesNotComeBackWithARebuild) {
   }
 }
 
-TEST_F(StoreRecoveryTest, ARebuildThatWasInterruptedBeginsAnew) {
+TEST_F(StoreRecoveryTest, InterruptedRebuildRestarts) {
   Fill(1, 2, 10);
   Flush();
   std::filesystem::remove(Files("MANIFEST-").back());

@@ -70,7 +70,7 @@ std::string ReferencePrefix(const CaptureId& capture) {
   return kReferenceKey + std::string(capture.bytes());
 }
 
-std::string ForgonePrefix(const CaptureId& capture) {
+std::string SkippedPrefix(const CaptureId& capture) {
   return kForgoneKey + std::string(capture.bytes());
 }
 

@@ -22,7 +22,7 @@ inline constexpr char kForgoneKey = 'n';
 // Prefixes of all references and all notes of one capture. The capture id is in front so that a
 // capture's entries lie together and are deleted with one scan.
 std::string ReferencePrefix(const CaptureId& capture);
-std::string ForgonePrefix(const CaptureId& capture);
+std::string SkippedPrefix(const CaptureId& capture);
 // Returns the key of a reference. It depends on the place of the artifact only, not on its content,
 // so that a changed file replaces the reference to its older content.
 std::string ReferenceKey(const ArtifactReference& reference);

@@ -156,7 +156,7 @@ absl::StatusOr<ArtifactStore::Outcome> ArtifactStore::Forgo(const ArtifactForgon
 absl::StatusOr<std::vector<ArtifactForgone>> ArtifactStore::Forgone(
     const CaptureId& capture) const {
   std::vector<ArtifactForgone> all;
-  RETURN_IF_ERROR(database_.ForEach(Family::kArtifacts, ForgonePrefix(capture),
+  RETURN_IF_ERROR(database_.ForEach(Family::kArtifacts, SkippedPrefix(capture),
                                     [&](std::string_view key, std::string_view value) {
                                       auto forgone = DecodeForgone(key, value);
                                       if (forgone.ok()) all.push_back(*std::move(forgone));
@@ -234,7 +234,7 @@ absl::Status ArtifactStore::DeleteLocked(const CaptureId& capture) {
                                       batch.Delete(family, OwnerKey(reference->sha256, key));
                                       return absl::OkStatus();
                                     }));
-  RETURN_IF_ERROR(database_.ForEach(Family::kArtifacts, ForgonePrefix(capture),
+  RETURN_IF_ERROR(database_.ForEach(Family::kArtifacts, SkippedPrefix(capture),
                                     [&](std::string_view key, std::string_view) {
                                       batch.Delete(family, ToSlice(key));
                                       return absl::OkStatus();

@@ -129,7 +129,7 @@ TEST_F(ArtifactStoreTest, SamePlacesInTwoInspectDirectoriesOfOneAgentAreBothKept
   EXPECT_THAT(artifacts().Forgone(TestCaptureId(1)).value(), ::testing::ElementsAre(forgone));
 }
 
-TEST_F(ArtifactStoreTest, BrokenUploadGoesOnWhereItWasAlsoInAnotherRun) {
+TEST_F(ArtifactStoreTest, ResumesBrokenUploadAcrossRestart) {
   const std::string content(3'000'000, 'x');
   const std::string sha256 = HashOfText(content);
   {
@@ -182,7 +182,7 @@ TEST_F(ArtifactStoreTest, UploadThatIsOverLeavesTheNextOneOfItsHashAlone) {
   EXPECT_EQ(files().bytes(), 5u);
 }
 
-TEST_F(ArtifactStoreTest, WhatDoesNotFitIsRefused) {
+TEST_F(ArtifactStoreTest, RejectsOversizedArtifact) {
   files().SetBytesMax(10);
   Keep(Reference(1, "i-1_pid_7", "ntrace.pb", "seven b"), "seven b");
   const auto refused = files().Receive(HashOfText("more"), 4);
@@ -191,7 +191,7 @@ TEST_F(ArtifactStoreTest, WhatDoesNotFitIsRefused) {
   EXPECT_TRUE(files().Receive(HashOfText("few"), 3).ok());
 }
 
-TEST_F(ArtifactStoreTest, WhatDidNotComeTakesNoRoom) {
+TEST_F(ArtifactStoreTest, MissingContentUsesNoQuota) {
   files().SetBytesMax(100);
   files().Receive(HashOfText("nothing"), 100).value().reset();
   EXPECT_EQ(files().bytes(), 0u);
@@ -207,7 +207,7 @@ TEST_F(ArtifactStoreTest, WhatDidNotComeTakesNoRoom) {
   EXPECT_EQ(files().bytes(), 100u);
 }
 
-TEST_F(ArtifactStoreTest, OfUploadsThatBrokeOffTheOldestGo) {
+TEST_F(ArtifactStoreTest, RemovesOldestBrokenUploads) {
   for (size_t i = 0; i <= limits::kArtifactPartialsMax; ++i) {
     auto upload = files().Receive(HashOfText(std::to_string(i)), 2).value();
     ASSERT_TRUE(upload->Append("x").ok());
@@ -252,7 +252,7 @@ TEST_F(ArtifactStoreTest, OpeningRemovesWhatInterruptionsLeave) {
   EXPECT_THAT(artifacts().List(TestCaptureId(2)).value(), IsEmpty());
 }
 
-TEST_F(ArtifactStoreTest, WhatIsNotKeptIsNotedUntilItIsKept) {
+TEST_F(ArtifactStoreTest, ListsForgoneFilesUntilStored) {
   const auto reference = Reference(1, "i-1_pid_7", "ntrace.pb", "text");
   ArtifactForgone forgone{.capture_id = reference.capture_id,
                           .agent_id = reference.agent_id,
@@ -271,7 +271,7 @@ TEST_F(ArtifactStoreTest, WhatIsNotKeptIsNotedUntilItIsKept) {
   EXPECT_EQ(artifacts().Sum(TestCaptureId(1)).value().references, 1u);
 }
 
-TEST_F(ArtifactStoreTest, NotesGoWithTheirCapture) {
+TEST_F(ArtifactStoreTest, ForgoneEntriesAreDeletedWithCapture) {
   const auto reference = Reference(2, "i-1_pid_7", "ntrace.pb", "text");
   ArtifactForgone forgone{.capture_id = TestCaptureId(2),
                           .agent_id = "agent-a",
@@ -284,7 +284,7 @@ TEST_F(ArtifactStoreTest, NotesGoWithTheirCapture) {
   EXPECT_EQ(artifacts().Forgo(forgone).value(), Outcome::kUnknownCapture);
 }
 
-TEST_F(ArtifactStoreTest, EntriesAreJudgedByWhatTheyHold) {
+TEST_F(ArtifactStoreTest, ValidatesEntriesByContent) {
   EXPECT_FALSE(IsArtifactEntry("n" + std::string(48, 'x'), "nonsense"));
   EXPECT_FALSE(IsArtifactEntry("", ""));
   EXPECT_FALSE(IsArtifactEntry("o123", ""));

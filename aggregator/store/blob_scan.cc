@@ -43,7 +43,7 @@ class Window {
       : file_(file), doing_(std::move(doing)), scratch_(size_t{128} << 10, '\0') {}
 
   // Makes at least `bytes` visible in rest(), or as many as the file still has.
-  absl::Status Want(size_t bytes) {
+  absl::Status Require(size_t bytes) {
     if (rest().size() >= bytes || ended_) return absl::OkStatus();
     buffer_.erase(0, at_);
     at_ = 0;
@@ -90,11 +90,11 @@ absl::StatusOr<BlobScan> ScanBlobFile(
   Window window(*bytes, doing);
   BlobScan scan;
   // The header is skipped without a look: records are readable even where it is damaged.
-  RETURN_IF_ERROR(window.Want(kFileHeaderBytes));
+  RETURN_IF_ERROR(window.Require(kFileHeaderBytes));
   window.Pass(kFileHeaderBytes);
   bool in_damage = false;
   while (true) {
-    RETURN_IF_ERROR(window.Want(kRecordHeaderBytes));
+    RETURN_IF_ERROR(window.Require(kRecordHeaderBytes));
     if (window.rest().size() < kRecordHeaderBytes) return scan;
     uint64_t value_bytes = 0;
     if (!IsRecordHeader(window.rest(), value_bytes)) {
@@ -107,7 +107,7 @@ absl::StatusOr<BlobScan> ScanBlobFile(
     }
     in_damage = false;
     const size_t whole = kRecordHeaderBytes + kKeyBytes + value_bytes;
-    RETURN_IF_ERROR(window.Want(whole));
+    RETURN_IF_ERROR(window.Require(whole));
     const std::string_view record = window.rest().substr(0, whole);
     const std::string_view body = record.substr(kRecordHeaderBytes);
     if (record.size() < whole ||

@@ -158,8 +158,8 @@ absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const 
   // may just have been deleted.
   if (absl::IsDataLoss(result) || (absl::IsNotFound(result) && snapshot_ != nullptr)) {
     out.pinned_->value.Reset();
-    // If it cannot be removed now, the caller remembers it with NoteUnreadable.
-    if (const absl::Status booked = chunks_->BookDamaged(capture_, stream_, sequence);
+    // If it cannot be removed now, the caller remembers it with RecordUnreadable.
+    if (const absl::Status booked = chunks_->RecordDamaged(capture_, stream_, sequence);
         !booked.ok()) {
       SPDLOG_WARN("capture {}, stream {}, chunk {} is damaged and cannot be removed: {}",
                   capture_.ToString(), stream_, sequence, std::string(booked.message()));
@@ -171,19 +171,19 @@ absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const 
 
 // A chunk that another reader has removed meanwhile is in the losses already, and a remark would
 // count it twice.
-absl::StatusOr<bool> StreamReader::NoteUnreadable(uint64_t sequence, uint64_t count,
-                                                  std::string what) const {
+absl::StatusOr<bool> StreamReader::RecordUnreadable(uint64_t sequence, uint64_t count,
+                                                    std::string what) const {
   const auto chunk = database_->Get(Family::kChunks, keys::Chunk(capture_, stream_, sequence));
   if (absl::IsNotFound(chunk.status())) {
     ASSIGN_OR_RETURN(const bool is_damaged, IsDamaged(*database_, capture_, stream_, sequence));
     if (!is_damaged) return false;
   }
-  RETURN_IF_ERROR(chunks_->NoteFound({.capture = capture_,
-                                      .stream = stream_,
-                                      .sequence = sequence,
-                                      .kind = RemarkKind::kChunkUnreadable,
-                                      .what = std::move(what)},
-                                     count));
+  RETURN_IF_ERROR(chunks_->RecordFound({.capture = capture_,
+                                        .stream = stream_,
+                                        .sequence = sequence,
+                                        .kind = RemarkKind::kChunkUnreadable,
+                                        .what = std::move(what)},
+                                       count));
   return true;
 }
 

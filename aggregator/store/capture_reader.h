@@ -119,7 +119,7 @@ class StreamReader {
   // Remembers for the certificate that a reader could not use this chunk, for example because its
   // columns do not decode. `count` is the number of such chunks of the stream in this reading so
   // far. Returns false, and remembers nothing, if the chunk is gone and counts as a loss already.
-  absl::StatusOr<bool> NoteUnreadable(uint64_t sequence, uint64_t count, std::string what) const;
+  absl::StatusOr<bool> RecordUnreadable(uint64_t sequence, uint64_t count, std::string what) const;
 
  private:
   Database* database_;

@@ -80,7 +80,7 @@ TEST(CaptureReader, SumsEventsOfWorkersAndChunksOfAll) {
   EXPECT_EQ(sum->events_expired, 0u);
 }
 
-TEST(CaptureReader, SumsOfWhatAgentsCountedDoNotBeginAnew) {
+TEST(CaptureReader, SumsOfAgentsDoNotRestart) {
   const auto store = OpenInMemory();
   ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
   for (uint32_t core = 0; core < 2; ++core) {
@@ -116,17 +116,17 @@ TEST(CaptureReader, BindsRanksThatBecameKnownAfterTheChunks) {
 
 // Returns what a reader learns about a stream whose newest chunk and whose worker's agent have this
 // evidence.
-std::vector<RankEvidence> Bound(const std::vector<RankEvidence>& chunk_says,
-                                const std::optional<std::vector<RankEvidence>>& agent_says) {
+std::vector<RankEvidence> Bound(const std::vector<RankEvidence>& chunk_evidence,
+                                const std::optional<std::vector<RankEvidence>>& agent_evidence) {
   const auto store = OpenInMemory();
   EXPECT_TRUE(store->captures().Put(TestCapture(1), true).ok());
   ReceivedChunk chunk = TestChunk(1, TestStream(2), 0);
-  chunk.header.rank_evidence = chunk_says;
+  chunk.header.rank_evidence = chunk_evidence;
   PutOne(*store, chunk);
   WorkerRecord worker;
   worker.info.identity = TestStream(2).worker;
   worker.info.state = WorkerState::kIdle;
-  if (agent_says) worker.info.cores = {CoreInfo{2, *agent_says}};
+  if (agent_evidence) worker.info.cores = {CoreInfo{2, *agent_evidence}};
   EXPECT_TRUE(store->inventory().PutWorker(worker).ok());
   return store->OpenCapture(TestCaptureId(1)).Streams().value().front().evidence;
 }

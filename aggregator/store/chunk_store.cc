@@ -267,7 +267,8 @@ absl::StatusOr<std::vector<StreamCursor>> ChunkStore::Cursors(const CaptureId& c
 
 // Asks the disk once more under the lock, because another reader may have removed the chunk, or the
 // error may have passed.
-absl::Status ChunkStore::BookDamaged(const CaptureId& capture, uint32_t stream, uint64_t sequence) {
+absl::Status ChunkStore::RecordDamaged(const CaptureId& capture, uint32_t stream,
+                                       uint64_t sequence) {
   const MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const bool is_damaged, IsDamaged(database_, capture, stream, sequence));
   if (!is_damaged) return absl::OkStatus();
@@ -290,7 +291,7 @@ absl::Status ChunkStore::BookDamaged(const CaptureId& capture, uint32_t stream, 
 }
 
 // Writes only if the remark is news, as a reader meets the same damage in every pass.
-absl::Status ChunkStore::NoteFound(const FoundDamage& found, uint64_t count) {
+absl::Status ChunkStore::RecordFound(const FoundDamage& found, uint64_t count) {
   const Remark remark{.kind = found.kind, .count = count, .details = {found.what}};
   absl::Status status;
   {
@@ -312,7 +313,7 @@ absl::Status ChunkStore::NoteFound(const FoundDamage& found, uint64_t count) {
     }
     if (!was_loaded) captures_.erase(found.capture);
   }
-  return status.ok() ? status : KeepFound(found, remark);
+  return status.ok() ? status : RecordFoundDamage(found, remark);
 }
 
 // A write would try to resume the database first, which takes long where it cannot succeed.
@@ -321,7 +322,7 @@ absl::Status ChunkStore::CheckWritable() const {
   return Unavailable("the store accepts no writes until it is reopened");
 }
 
-absl::Status ChunkStore::KeepFound(const FoundDamage& found, const Remark& remark) {
+absl::Status ChunkStore::RecordFoundDamage(const FoundDamage& found, const Remark& remark) {
   {
     const MutexLock lock(found_mutex_);
     const std::pair key(found.capture, found.stream);
@@ -369,7 +370,7 @@ absl::StatusOr<size_t> ChunkStore::TakeFoundDamage(const ExamineChunk& examine) 
   // rest.
   for (const FoundDamage& found : all) {
     if (!found.sequence) continue;
-    RETURN_IF_ERROR(BookDamaged(found.capture, found.stream, *found.sequence));
+    RETURN_IF_ERROR(RecordDamaged(found.capture, found.stream, *found.sequence));
   }
   size_t moved = 0;
   std::map<std::pair<CaptureId, uint32_t>, std::set<std::optional<uint64_t>>> faults;
@@ -388,7 +389,7 @@ absl::StatusOr<size_t> ChunkStore::TakeFoundDamage(const ExamineChunk& examine) 
     }
     ++moved;
     const uint64_t count = ++counts[{found.capture, found.stream, found.kind}];
-    RETURN_IF_ERROR(NoteFound(found, count));
+    RETURN_IF_ERROR(RecordFound(found, count));
   }
   // Last, so that a crash before it repeats the whole without counting anything twice.
   RETURN_IF_ERROR(RemoveFoundDamage(database_.path(), database_.env()));
@@ -461,7 +462,7 @@ absl::StatusOr<ChunkStore::Deleted> ChunkStore::DeleteCapture(const CaptureId& c
   RETURN_IF_ERROR(database_.DeleteRange(Family::kChunks, begin, end));
   RETURN_IF_ERROR(database_.DeleteRange(Family::kChunkIndex, begin, end));
   RETURN_IF_ERROR(database_.DeleteRange(Family::kStreams, begin, end));
-  RETURN_IF_ERROR(database_.GiveSpaceBack());
+  RETURN_IF_ERROR(database_.ReclaimSpace());
   return deleted;
 }
 
@@ -483,7 +484,7 @@ absl::Status ChunkStore::FinishDeletions() {
         RETURN_IF_ERROR(record.status());
       }
       // One key of each capture is enough.
-      SeekBehind(*it, prefix);
+      SeekPastPrefix(*it, prefix);
     }
     RETURN_IF_ERROR(FromRocksDb(it->status(), "looking for unfinished deletions"));
   }

@@ -95,7 +95,7 @@ class ChunkStore {
   // Handles a chunk that a reader could not read. Reads it once more and, if it is damaged, or
   // missing although the index names it, removes it and counts it as a loss of its stream with
   // place store and reason malformed. Fails with UNAVAILABLE if the database takes no writes.
-  absl::Status BookDamaged(const CaptureId& capture, uint32_t stream, uint64_t sequence);
+  absl::Status RecordDamaged(const CaptureId& capture, uint32_t stream, uint64_t sequence);
   // Chunks removed as damaged since the start.
   uint64_t damaged_chunks() const { return damaged_chunks_; }
   // Remembers what a reader or a check found, in the stream's record and thereby in the
@@ -105,7 +105,7 @@ class ChunkStore {
   //
   // If the database takes no writes, keeps it in memory and, for the next start, in a file beside
   // the database; fails if that is impossible, too.
-  absl::Status NoteFound(const FoundDamage& found, uint64_t count);
+  absl::Status RecordFound(const FoundDamage& found, uint64_t count);
   // Returns what was found and is not in the stream's record yet.
   std::vector<Remark> FoundSince(const CaptureId& capture, uint32_t stream) const;
   // Called at start. Moves what an earlier process or a check found from that file into the
@@ -153,7 +153,7 @@ class ChunkStore {
   absl::Status CheckWritable() const;
   // Remembers damage in memory and in the file, at most limits::kFoundDamageStreamsMax streams of
   // it.
-  absl::Status KeepFound(const FoundDamage& found, const Remark& remark);
+  absl::Status RecordFoundDamage(const FoundDamage& found, const Remark& remark);
   // Checks one stream. Returns the sequences with faults, and nullopt for one of the stream itself.
   absl::StatusOr<std::set<std::optional<uint64_t>>> FaultsNow(const CaptureId& capture,
                                                               uint32_t stream,

@@ -115,7 +115,7 @@ class Trim {
       Take(entry);
     }
     // More may follow if this step was ended by its size and not by what was requested.
-    trimmed_.may_remove_more = IsEnough() && trimmed_.bytes < request_.bytes_max;
+    trimmed_.can_remove_more = IsEnough() && trimmed_.bytes < request_.bytes_max;
     return absl::OkStatus();
   }
 
@@ -169,7 +169,7 @@ class Trim {
     if (until <= end_) return absl::OkStatus();
     ASSIGN_OR_RETURN(const bool all, Walk(until, true));
     if (all) end_ = until;
-    trimmed_.may_remove_more = !all && trimmed_.bytes < request_.bytes_max;
+    trimmed_.can_remove_more = !all && trimmed_.bytes < request_.bytes_max;
     return absl::OkStatus();
   }
 
@@ -266,7 +266,7 @@ class Trim {
   absl::StatusOr<uint64_t> FirstOfRest() const {
     if (record_.events <= trimmed_.events) return record_.last_timestamp_ns;
     uint64_t first_ns = UINT64_MAX;
-    uint32_t looked_at = 0;
+    uint32_t examined = 0;
     const auto goes = [this](const ChunkIndexEntry& entry) { return entry.sequence < end_; };
     RETURN_IF_ERROR(ForEachEntry([&](const ChunkIndexEntry& entry) {
       if (goes(entry)) return true;
@@ -274,7 +274,7 @@ class Trim {
       const bool can_overlap =
           entry.last_timestamp_ns - std::min(entry.last_timestamp_ns, first_ns) <=
           record_.chunk_span_max_ns;
-      return can_overlap && ++looked_at < limits::kTrimLookahead;
+      return can_overlap && ++examined < limits::kTrimLookahead;
     }));
     return first_ns == UINT64_MAX ? record_.first_timestamp_ns : first_ns;
   }
@@ -299,7 +299,7 @@ void Trimmed::Add(const Trimmed& more) {
   events += more.events;
   bytes += more.bytes;
   damaged += more.damaged;
-  may_remove_more = more.may_remove_more;
+  can_remove_more = more.can_remove_more;
 }
 
 // Works on copies and changes `record` after each write, so a failed write leaves it as it is
@@ -325,9 +325,9 @@ absl::StatusOr<Trimmed> TrimStream(Database& database, const CaptureId& capture,
     // Otherwise this step has progress to report, and the next one meets the damage again.
     if (!booked.ok() && is_empty) return booked;
     trimmed.damaged = booked.ok() ? 1 : 0;
-    trimmed.may_remove_more = booked.ok();
+    trimmed.can_remove_more = booked.ok();
   } else if (is_empty) {
-    trimmed.may_remove_more = false;
+    trimmed.can_remove_more = false;
   }
   return trimmed;
 }

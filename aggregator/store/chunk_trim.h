@@ -27,7 +27,7 @@ struct Trimmed {
   uint64_t events = 0;
   uint64_t bytes = 0;
   uint64_t damaged = 0;          // unreadable chunks, removed and booked as losses
-  bool may_remove_more = false;  // another step may remove more; false if this one did nothing
+  bool can_remove_more = false;  // another step may remove more; false if this one did nothing
 
   void Add(const Trimmed& more);
 };

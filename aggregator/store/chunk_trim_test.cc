@@ -114,13 +114,13 @@ class ChunkTrimTest : public ::testing::Test {
   Producer producer_;
 };
 
-TEST_F(ChunkTrimTest, WhatIsOlderGoesAndIsCounted) {
+TEST_F(ChunkTrimTest, TrimsAndCountsOlderChunks) {
   PutChunks(10);
   const uint64_t bytes = Record().bytes;
   const Trimmed trimmed = Trim({.before_raw_ns = 4'006});
   EXPECT_EQ(trimmed.chunks, 4u);
   EXPECT_EQ(trimmed.events, 40u);
-  EXPECT_FALSE(trimmed.may_remove_more);
+  EXPECT_FALSE(trimmed.can_remove_more);
   for (const bool reopened : {false, true}) {
     if (reopened) Open();
     const StreamRecord record = Record();
@@ -155,14 +155,14 @@ TEST_F(ChunkTrimTest, NothingIsOldNothingIsWritten) {
   EXPECT_EQ(Record(), before);
 }
 
-TEST_F(ChunkTrimTest, AStepIsBoundedAndAnInterruptedOneGoesOn) {
+TEST_F(ChunkTrimTest, StepIsBoundedAndResumable) {
   PutChunks(10);
   const TrimRequest request{.before_raw_ns = 8'006, .chunks_max = 3};
   Trimmed sum = Trim(request);
-  EXPECT_TRUE(sum.may_remove_more);
+  EXPECT_TRUE(sum.can_remove_more);
   EXPECT_THAT(Indexed(), ElementsAre(3, 4, 5, 6, 7, 8, 9));
   Open();
-  while (sum.may_remove_more) sum.Add(Trim(request));
+  while (sum.can_remove_more) sum.Add(Trim(request));
   EXPECT_EQ(sum.chunks, 8u);
   EXPECT_EQ(Record().events_expired(), 80u);
   EXPECT_EQ(Trim(request).chunks, 0u);
@@ -173,10 +173,10 @@ TEST_F(ChunkTrimTest, EndsWithTheChunkThatMakesEnoughBytes) {
   const uint64_t each = Record().bytes / 10;
   const Trimmed trimmed = Trim({.before_raw_ns = 100'000, .bytes_max = 2 * each + 1});
   EXPECT_EQ(trimmed.chunks, 3u);
-  EXPECT_FALSE(trimmed.may_remove_more);
+  EXPECT_FALSE(trimmed.can_remove_more);
 }
 
-TEST_F(ChunkTrimTest, AllMayGoAndTheStreamGoesOn) {
+TEST_F(ChunkTrimTest, TrimsWholeStreamThatContinues) {
   PutChunks(3);
   Trim({.before_raw_ns = 1'000'000});
   EXPECT_EQ(Record().events, 0u);
@@ -214,7 +214,7 @@ TEST_F(ChunkTrimTest, HolesCanariesAndChunksWithoutEventsAreNoObstacle) {
   EXPECT_FALSE(IsThere(8));
 }
 
-TEST_F(ChunkTrimTest, WhatCameBeforeNewerEventsWaitsForThem) {
+TEST_F(ChunkTrimTest, KeepsChunksBeforeNewerEvents) {
   PutChunks(2);
   Put(producer_.Next(50'000));  // a host's clock was ahead
   PutChunks(3);
@@ -238,7 +238,7 @@ TEST_F(ChunkTrimTest, AnOldChunkThatComesLateGoesTheNextTime) {
   EXPECT_EQ(Trim({.before_raw_ns = 5'006}).chunks, 2u);
 }
 
-TEST_F(ChunkTrimTest, AProducerThatSpeaksOfExpiryHidesNoLoss) {
+TEST_F(ChunkTrimTest, ProducerCannotHideLossAsExpiry) {
   PutChunks(1);
   ReceivedChunk chunk = producer_.Next();
   chunk.header.losses = {
@@ -248,7 +248,7 @@ TEST_F(ChunkTrimTest, AProducerThatSpeaksOfExpiryHidesNoLoss) {
   EXPECT_EQ(Record().events_lost(), 5u);
 }
 
-TEST_F(ChunkTrimTest, WhoReadsASnapshotMissesNothing) {
+TEST_F(ChunkTrimTest, SnapshotReaderMissesNothing) {
   PutChunks(4);
   const CaptureReader snapshot = store_->OpenSnapshot(TestCaptureId(1));
   Trim({.before_raw_ns = 1'000'000});
@@ -301,7 +301,7 @@ TEST_F(ChunkTrimTest, AnEntryOfAChunkThatIsLongGoneIsPassedOver) {
   EXPECT_EQ(Record().expired_chunks, 4u);
 }
 
-TEST_F(ChunkTrimTest, DamageInWhatIsDeletedAlreadyHoldsNothingUp) {
+TEST_F(ChunkTrimTest, DamageInDeletedDataDoesNotBlock) {
   constexpr uint64_t kChunks = 4'000;
   std::vector<ReceivedChunk> chunks;
   for (uint64_t i = 0; i < kChunks; ++i) chunks.push_back(producer_.Next());
@@ -336,11 +336,11 @@ TEST_F(ChunkTrimTest, DamageInWhatIsDeletedAlreadyHoldsNothingUp) {
   }
   // The producer's sums of those that are gone are not checked here.
   uint64_t steps = 0;
-  for (bool may_remove_more = true; may_remove_more; ++steps) {
+  for (bool can_remove_more = true; can_remove_more; ++steps) {
     const auto step =
         store_->chunks().Trim(TestCaptureId(1), kStream, {.before_sequence = kChunks});
     ASSERT_TRUE(step.ok()) << step.status();
-    may_remove_more = step->may_remove_more;
+    can_remove_more = step->can_remove_more;
     ASSERT_LT(steps, 100u);
   }
   EXPECT_EQ(Record().first_sequence, kChunks);

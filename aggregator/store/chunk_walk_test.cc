@@ -73,7 +73,7 @@ class ChunkWalkTest : public testing::Test {
   std::unique_ptr<Database> database_;
 };
 
-TEST_F(ChunkWalkTest, PassesOverWhatCannotBeRead) {
+TEST_F(ChunkWalkTest, SkipsUnreadableChunks) {
   Put(1, 3, kWhole);
   Put(1, 4, kDamaged);
   Put(1, 9, kDamaged);
@@ -85,7 +85,7 @@ TEST_F(ChunkWalkTest, PassesOverWhatCannotBeRead) {
   EXPECT_THAT(damaged_, testing::ElementsAre(4, 9));
 }
 
-TEST_F(ChunkWalkTest, GivesUpWhereNumbersMakeItASearchWithoutEnd) {
+TEST_F(ChunkWalkTest, GivesUpOnUnboundedSearch) {
   for (uint64_t i = 0; i < 40; ++i) Put(1, i * 65'000, kDamaged);
   Make();
   EXPECT_FALSE(Walk(UINT64_MAX).ok());
@@ -93,7 +93,7 @@ TEST_F(ChunkWalkTest, GivesUpWhereNumbersMakeItASearchWithoutEnd) {
   EXPECT_LE(damaged_.size(), 10u);
 }
 
-TEST_F(ChunkWalkTest, BehindTheLastNumberItDoesNotBeginAnew) {
+TEST_F(ChunkWalkTest, DoesNotWrapAfterLastNumber) {
   Put(1, 5, kDamaged);
   Put(1, UINT64_MAX, kWhole);
   Put(2, 0, kDamaged);  // where the walk goes next

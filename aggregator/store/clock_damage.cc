@@ -94,7 +94,7 @@ class CaptureClockDamage {
     for (const ClockDamage::Evidence& lost : damage_.lost) {
       // Every host is aligned to the reference clock, so lost evidence of that clock's keeper
       // concerns all.
-      const bool concerns = !lost.host || *lost.host == host || IsReferenceKeeper(*lost.host);
+      const bool concerns = !lost.host || *lost.host == host || IsReferenceHost(*lost.host);
       if (concerns && Overlap(lost.window, window_)) return true;
     }
     // Lost models are fitted again, unless their evidence has been pruned.

@@ -132,7 +132,7 @@ absl::StatusOr<std::vector<HostBoot>> ClockEvidenceStore::Hosts() const {
   while (it->Valid()) {
     auto host = HostOfEvidenceKey(ToView(it->key()));
     if (!host) return DataLoss("malformed key in {}", FamilyName(Family::kClockObservations));
-    SeekBehind(*it, EvidencePrefix(*host));
+    SeekPastPrefix(*it, EvidencePrefix(*host));
     hosts.push_back(*std::move(host));
   }
   RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock evidence"));
@@ -196,9 +196,9 @@ absl::StatusOr<std::vector<ReferenceEpoch>> ClockEvidenceStore::Epochs() const {
 
 // Synced, because evidence may name the epoch's number at once, and a later run must not use the
 // number again.
-absl::StatusOr<ReferenceEpoch> ClockEvidenceStore::TakeEpoch(std::string_view raw_origin,
-                                                             uint64_t offset_ns,
-                                                             uint64_t now_realtime_ns) {
+absl::StatusOr<ReferenceEpoch> ClockEvidenceStore::ContinueEpoch(std::string_view raw_origin,
+                                                                 uint64_t offset_ns,
+                                                                 uint64_t now_realtime_ns) {
   ASSIGN_OR_RETURN(const std::vector<ReferenceEpoch> epochs, Epochs());
   if (!epochs.empty() && !raw_origin.empty() && epochs.back().raw_origin == raw_origin) {
     return epochs.back();

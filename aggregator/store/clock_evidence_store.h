@@ -95,8 +95,8 @@ class ClockEvidenceStore {
   // Returns the epoch of a reference timescale with this raw clock: the last epoch if its origin is
   // the same, otherwise a new one with the given offset that begins now. Synced on return. An empty
   // origin always begins a new epoch, as nothing shows that the raw clock is the same.
-  absl::StatusOr<ReferenceEpoch> TakeEpoch(std::string_view raw_origin, uint64_t offset_ns,
-                                           uint64_t now_realtime_ns);
+  absl::StatusOr<ReferenceEpoch> ContinueEpoch(std::string_view raw_origin, uint64_t offset_ns,
+                                               uint64_t now_realtime_ns);
   // Lists all epochs by number.
   absl::StatusOr<std::vector<ReferenceEpoch>> Epochs() const;
 
@@ -115,7 +115,7 @@ class ClockEvidenceStore {
 //
 // Its exchanges (ProbePath::kPeer) are with itself and take no time. Each states which reading of
 // raw is which of the reference, and in which epoch.
-inline HostBoot ReferenceKeeper(std::string raw_origin) { return {"", std::move(raw_origin)}; }
-inline bool IsReferenceKeeper(const HostBoot& host) { return host.instance_id.empty(); }
+inline HostBoot ReferenceHost(std::string raw_origin) { return {"", std::move(raw_origin)}; }
+inline bool IsReferenceHost(const HostBoot& host) { return host.instance_id.empty(); }
 
 }  // namespace neurontrace

@@ -59,7 +59,7 @@ class ClockEvidenceStoreTest : public testing::Test {
   std::unique_ptr<ClockEvidenceStore> evidence_;
 };
 
-TEST_F(ClockEvidenceStoreTest, GivesBackWhatWasMeasuredOfEachHostAndBoot) {
+TEST_F(ClockEvidenceStoreTest, ReturnsEvidencePerHostAndBoot) {
   const HostBoot other_boot{"i-a", "boot-2"};
   const HostBoot longer{"i-ab", "oot-1"};  // the same letters, otherwise divided
   ASSERT_TRUE(evidence_
@@ -88,7 +88,7 @@ TEST_F(ClockEvidenceStoreTest, ReadsAWindow) {
   EXPECT_EQ(RawOf(kHost, {850, ~uint64_t{0}}), Raws{9});
 }
 
-TEST_F(ClockEvidenceStoreTest, GivesOnceWhatCameTwice) {
+TEST_F(ClockEvidenceStoreTest, Deduplicates) {
   ASSERT_TRUE(evidence_
                   ->Put({Batch(kHost, 100, 9), Batch(kHost, 100, 9), Batch(kHost, 103, 9),
                          Batch(kHost, 104, 3)})
@@ -96,7 +96,7 @@ TEST_F(ClockEvidenceStoreTest, GivesOnceWhatCameTwice) {
   EXPECT_EQ(RawOf(kHost), (Raws{3, 9}));
 }
 
-TEST_F(ClockEvidenceStoreTest, PrunesWhatIsOldAndNoCaptureNeeds) {
+TEST_F(ClockEvidenceStoreTest, PrunesOldUnneededEvidence) {
   for (uint64_t i = 1; i <= 9; ++i) {
     ASSERT_TRUE(evidence_->Put({Batch(kHost, i * 100, i), Batch({"i-b", "x"}, i * 100, i)}).ok());
   }
@@ -112,7 +112,7 @@ TEST_F(ClockEvidenceStoreTest, PrunesWhatIsOldAndNoCaptureNeeds) {
   EXPECT_EQ(RawOf(kHost), (Raws{8, 9}));
 }
 
-TEST_F(ClockEvidenceStoreTest, GivesOnceWhatCameTwiceOfVeryManyOfOneMoment) {
+TEST_F(ClockEvidenceStoreTest, DeduplicatesManyAtOneTime) {
   constexpr uint64_t kBatches = 50;
   const uint64_t each = limits::kClockBatchEntriesMax;
   for (uint64_t batch = 0; batch < kBatches; ++batch) {
@@ -135,7 +135,7 @@ TEST_F(ClockEvidenceStoreTest, GivesOnceWhatCameTwiceOfVeryManyOfOneMoment) {
   }
 }
 
-TEST_F(ClockEvidenceStoreTest, TellsOfDamagedKeysWhenItPrunes) {
+TEST_F(ClockEvidenceStoreTest, ReportsDamagedKeysWhenPruning) {
   const std::string host(4, '\0');  // without instance and boot
   ASSERT_TRUE(
       database_->Put(Family::kClockObservations, host + std::string(12, '\0'), "x", true).ok());
@@ -159,12 +159,12 @@ TEST_F(ClockEvidenceStoreTest, AHostOfAllOnesIsTheLast) {
   EXPECT_EQ(*hosts, (std::vector<HostBoot>{kHost, host}));
 }
 
-TEST_F(ClockEvidenceStoreTest, TellsOfDamage) {
+TEST_F(ClockEvidenceStoreTest, ReportsDamage) {
   ASSERT_TRUE(evidence_->Put({{kHost, 100, "nonsense"}}).ok());
   EXPECT_TRUE(absl::IsDataLoss(evidence_->Read(kHost, {}).status()));
 }
 
-TEST_F(ClockEvidenceStoreTest, StoresWhatAnAgentMeasuresInSoManyBytes) {
+TEST_F(ClockEvidenceStoreTest, StoresEvidenceWithinByteBudget) {
   // An hour of a host: eight exchanges a second in batches of two seconds.
   const HostBoot host{"i-0123456789abcdef0", "5f0c3a52-6f4e-4d69-9f53-3b1f1a8f0c11"};
   SeededRandom random(1);
@@ -197,16 +197,16 @@ TEST_F(ClockEvidenceStoreTest, StoresWhatAnAgentMeasuresInSoManyBytes) {
   RecordProperty("bytes_per_second", static_cast<int>(bytes / 3'600));
 }
 
-TEST_F(ClockEvidenceStoreTest, GoesOnWithAnEpochInTheSameBootAlone) {
-  const auto first = evidence_->TakeEpoch("boot-1", 500, 1'000);
+TEST_F(ClockEvidenceStoreTest, ContinuesEpochOnlyInSameBoot) {
+  const auto first = evidence_->ContinueEpoch("boot-1", 500, 1'000);
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(*first, (ReferenceEpoch{1, "boot-1", 500, 1'000}));
   Open();
-  EXPECT_EQ(*evidence_->TakeEpoch("boot-1", 777, 2'000), *first);
-  const auto second = evidence_->TakeEpoch("boot-2", 900, 3'000);
+  EXPECT_EQ(*evidence_->ContinueEpoch("boot-1", 777, 2'000), *first);
+  const auto second = evidence_->ContinueEpoch("boot-2", 900, 3'000);
   EXPECT_EQ(*second, (ReferenceEpoch{2, "boot-2", 900, 3'000}));
-  EXPECT_EQ(evidence_->TakeEpoch("", 1, 4'000)->number, 3u) << "the boot is unknown";
-  EXPECT_EQ(evidence_->TakeEpoch("", 1, 4'000)->number, 4u);
+  EXPECT_EQ(evidence_->ContinueEpoch("", 1, 4'000)->number, 3u) << "the boot is unknown";
+  EXPECT_EQ(evidence_->ContinueEpoch("", 1, 4'000)->number, 4u);
   EXPECT_EQ(evidence_->Epochs()->size(), 4u);
 }
 

@@ -105,7 +105,7 @@ absl::StatusOr<std::vector<CaptureId>> CapturesIn(const Database& database) {
     const auto key = keys::ParseClockModel(ToView(it->key()));
     if (!key) return DataLoss("malformed key in {}", FamilyName(Family::kClockModels));
     captures.push_back(key->capture);
-    SeekBehind(*it, keys::Capture(key->capture));
+    SeekPastPrefix(*it, keys::Capture(key->capture));
   }
   RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock models"));
   return captures;

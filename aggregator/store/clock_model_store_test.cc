@@ -75,7 +75,7 @@ class ClockModelStoreTest : public testing::Test {
   std::unique_ptr<Store> store_;
 };
 
-TEST_F(ClockModelStoreTest, GivesBackTheNewestAlsoAfterARestart) {
+TEST_F(ClockModelStoreTest, ReturnsNewestAfterRestart) {
   EXPECT_EQ(*models().Newest(kCapture), std::nullopt);
   ASSERT_TRUE(models().Put(kCapture, Version(1)).ok());
   ASSERT_TRUE(models().Put(TestCaptureId(2), Version(7, {})).ok());
@@ -103,7 +103,7 @@ TEST_F(ClockModelStoreTest, AVersionWrittenAgainReplacesItself) {
   EXPECT_EQ(**models().Newest(kCapture), Version(3, {"d"}));
 }
 
-TEST_F(ClockModelStoreTest, RefusesWhatIsBeyondTheLimits) {
+TEST_F(ClockModelStoreTest, RejectsModelsBeyondLimits) {
   EXPECT_TRUE(absl::IsInvalidArgument(models().Put(kCapture, Version(0))));
   const ClockModelVersion large = Version(1, {std::string(limits::kClockModelBytesMax, 'x'), "y"});
   EXPECT_TRUE(absl::IsInvalidArgument(models().Put(kCapture, large)));
@@ -127,7 +127,7 @@ TEST_F(ClockModelStoreTest, ADeletionThatWasCutShortIsEndedAtTheNextStart) {
   EXPECT_THAT(Versions(TestCaptureId(2)), ElementsAre(1u));
 }
 
-TEST_F(ClockModelStoreTest, OfAVersionThatIsNotWholeNothingIsGiven) {
+TEST_F(ClockModelStoreTest, IgnoresIncompleteVersion) {
   ASSERT_TRUE(models().Put(kCapture, Version(1)).ok());
   ASSERT_TRUE(models().Put(kCapture, Version(2)).ok());
   EditStore([](Database& database) {
@@ -141,7 +141,7 @@ TEST_F(ClockModelStoreTest, OfAVersionThatIsNotWholeNothingIsGiven) {
   EXPECT_THAT(Versions(), ElementsAre(1u, 2u));
 }
 
-TEST_F(ClockModelStoreTest, ARebuildKeepsWhatIsWhole) {
+TEST_F(ClockModelStoreTest, RebuildKeepsCompleteVersions) {
   for (uint32_t number = 1; number <= 4; ++number) {
     ASSERT_TRUE(models().Put(kCapture, Version(number)).ok());
   }

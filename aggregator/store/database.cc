@@ -97,12 +97,12 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& pa
                                                            rocksdb::Env* env, bool to_read) {
   std::unique_ptr<Database> database(new Database(path, env));
   RETURN_IF_ERROR(CheckStoreDirectory(path, *database->env_));
-  if (to_read) RETURN_IF_ERROR(database->KeepOthersAway());
+  if (to_read) RETURN_IF_ERROR(database->LockDirectory());
   // Before RocksDB reads the log: it silently skips a header of zeros and the rest of its block.
   ASSIGN_OR_RETURN(std::vector<WalDamage> damage, database->FindWalDamage());
   const bool is_seen = std::any_of(damage.begin(), damage.end(),
                                    [](const WalDamage& place) { return place.records_follow; });
-  if (is_seen) RETURN_IF_ERROR(database->MendWal(damage, to_read));
+  if (is_seen) RETURN_IF_ERROR(database->RepairWal(damage, to_read));
   // Strict: only the end of a log may be torn. RocksDB's lenient modes drop whole records.
   using enum rocksdb::WALRecoveryMode;
   const auto strict = kTolerateCorruptedTailRecords;
@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& pa
   rocksdb::Status opened = database->TryOpen(mode, to_read);
   // RocksDB does not accept every torn end; rewriting the log without it makes the log acceptable.
   if (opened.IsCorruption() && !is_seen && !damage.empty()) {
-    RETURN_IF_ERROR(database->MendWal(damage, to_read));
+    RETURN_IF_ERROR(database->RepairWal(damage, to_read));
     opened = database->TryOpen(to_read ? kSkipAnyCorruptedRecords : strict, to_read);
   }
   RETURN_IF_ERROR(FromRocksDb(opened, fmt::format("cannot open the store at '{}'", path)));
@@ -129,7 +129,7 @@ absl::StatusOr<std::vector<WalDamage>> Database::FindWalDamage() const {
   return ScanWal(path_, *env_, [](std::string_view) { return absl::OkStatus(); });
 }
 
-absl::Status Database::MendWal(const std::vector<WalDamage>& damage, bool to_read) {
+absl::Status Database::RepairWal(const std::vector<WalDamage>& damage, bool to_read) {
   wal_damage_ = damage;
   if (to_read) return absl::OkStatus();  // only reported
   // RocksDB has not taken its lock yet: without it two processes could rewrite one log.
@@ -175,7 +175,7 @@ rocksdb::Status Database::TryOpen(rocksdb::WALRecoveryMode mode, bool to_read) {
 
 // RocksDB takes no lock when it opens to read, and files can disappear under a reader while another
 // process writes.
-absl::Status Database::KeepOthersAway() {
+absl::Status Database::LockDirectory() {
   if (!env_->FileExists(path_ + "/CURRENT").ok()) {
     return NotFound("there is no store in {}", path_);
   }
@@ -342,7 +342,7 @@ absl::Status Database::Flush() {
   return Anchor();
 }
 
-absl::Status Database::GiveSpaceBack() {
+absl::Status Database::ReclaimSpace() {
   RETURN_IF_ERROR(Flush());
   // Enabling deletions, with force, runs them at once instead of when RocksDB next looks for files.
   RETURN_IF_ERROR(FromRocksDb(db_->DisableFileDeletions(), "deleting files"));
@@ -363,7 +363,7 @@ uint64_t Database::Bytes() const {
   return bytes;
 }
 
-void SeekBehind(rocksdb::Iterator& it, std::string_view prefix) {
+void SeekPastPrefix(rocksdb::Iterator& it, std::string_view prefix) {
   it.Seek(keys::PrefixEnd(prefix));
   // The prefix is nothing but 0xff, and this key is longer than PrefixEnd assumes.
   if (!it.Valid() || !it.key().starts_with({prefix.data(), prefix.size()})) return;

@@ -91,7 +91,7 @@ class Database {
   // Moves everything written so far from the logs into table and blob files.
   absl::Status Flush();
   // Flushes after deletions, so that old logs go, and deletes files that nothing needs any more.
-  absl::Status GiveSpaceBack();
+  absl::Status ReclaimSpace();
 
   // Calls `visit(key, value)` for every key with `prefix`, in ascending order, until it fails.
   // Returns the first error of `visit` or of reading. The views are valid during the call.
@@ -138,13 +138,13 @@ class Database {
                                                           rocksdb::Env* env, bool to_read);
   // The steps of OpenAs.
   rocksdb::Status TryOpen(rocksdb::WALRecoveryMode mode, bool to_read);
-  absl::Status KeepOthersAway();
+  absl::Status LockDirectory();
   // See the comments in the .cc file.
   absl::Status Resume();
   absl::Status Finish(const rocksdb::Status& status, std::string_view doing);
   absl::Status Anchor();
   absl::StatusOr<std::vector<WalDamage>> FindWalDamage() const;
-  absl::Status MendWal(const std::vector<WalDamage>& damage, bool to_read);
+  absl::Status RepairWal(const std::vector<WalDamage>& damage, bool to_read);
   absl::Status RememberWalDamage();
   absl::Status CheckFormat(bool to_read);
 
@@ -163,6 +163,6 @@ class Database {
 
 // Moves an iterator to the first key after all keys with this prefix. It is invalid afterwards if
 // none follows. Never moves it backwards, so loops that use it end.
-void SeekBehind(rocksdb::Iterator& it, std::string_view prefix);
+void SeekPastPrefix(rocksdb::Iterator& it, std::string_view prefix);
 
 }  // namespace neurontrace

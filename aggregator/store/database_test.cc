@@ -105,7 +105,7 @@ TEST(DatabaseTest, AResumeThatRocksDbNeverEndsIsGivenUp) {
   EXPECT_TRUE((*again)->Put(Family::kMeta, "e", "5", true).ok());
 }
 
-TEST(DatabaseTest, WhatCompactionHasNoRoomForStopsNoWriteThatHas) {
+TEST(DatabaseTest, FailedCompactionDoesNotStopWrites) {
   TemporaryDirectory directory;
   const auto disk = std::make_shared<FullDisk>();
   const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(disk);

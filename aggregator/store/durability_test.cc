@@ -89,7 +89,7 @@ TEST(Durability, SyncedSyncsEveryBatchOfChunks) {
 
 TEST(Durability, PageCacheSyncsNone) { EXPECT_EQ(SyncsOfTenBatches(Durability::kPageCache), 0); }
 
-TEST(Durability, WhoAsksForSizesDoesNotWaitForTheDisk) {
+TEST(Durability, SizeQueryDoesNotWaitForDisk) {
   const TemporaryDirectory directory;
   CountingEnv env;
   const auto database = Database::Open(directory.path(), &env).value();

@@ -77,12 +77,12 @@ TEST_F(FoundDamageTest, IsNotWrittenBeyondItsLimitNorThroughALink) {
   EXPECT_FALSE(std::filesystem::exists(directory_.path() + "/elsewhere"));
 }
 
-TEST_F(FoundDamageTest, StandsInTheRecordAndCountsOnce) {
+TEST_F(FoundDamageTest, RecordsDamageOnce) {
   auto store = OpenStore();
   Fill(*store);
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(store->chunks().NoteFound(Chunk(1, "chunk 1: no columns"), 1).ok());
-    ASSERT_TRUE(store->chunks().NoteFound(Chunk(2, "chunk 2: no columns"), 2).ok());
+    ASSERT_TRUE(store->chunks().RecordFound(Chunk(1, "chunk 1: no columns"), 1).ok());
+    ASSERT_TRUE(store->chunks().RecordFound(Chunk(2, "chunk 2: no columns"), 2).ok());
   }
   const Remark expected{.kind = RemarkKind::kChunkUnreadable,
                         .count = 2,
@@ -94,9 +94,9 @@ TEST_F(FoundDamageTest, StandsInTheRecordAndCountsOnce) {
   // Nothing is recorded for streams and captures that do not exist.
   FoundDamage other = Chunk(1, "x");
   other.stream = 9;
-  EXPECT_TRUE(store->chunks().NoteFound(other, 1).ok());
+  EXPECT_TRUE(store->chunks().RecordFound(other, 1).ok());
   other.capture = TestCaptureId(9);
-  EXPECT_TRUE(store->chunks().NoteFound(other, 1).ok());
+  EXPECT_TRUE(store->chunks().RecordFound(other, 1).ok());
   EXPECT_FALSE(std::filesystem::exists(directory_.path() + "/FOUND_DAMAGE"));
 }
 
@@ -105,7 +105,7 @@ TEST_F(FoundDamageTest, IsKnownAtOnceAndWrittenDownByTheNextStart) {
   auto store = OpenStore();
   Fill(*store);
   disk_->SetFails(true);
-  ASSERT_TRUE(store->chunks().NoteFound(Chunk(1, "chunk 1: no columns"), 1).ok());
+  ASSERT_TRUE(store->chunks().RecordFound(Chunk(1, "chunk 1: no columns"), 1).ok());
   const Remark expected{
       .kind = RemarkKind::kChunkUnreadable, .count = 1, .details = {"chunk 1: no columns"}};
   EXPECT_THAT(RemarksOf(*store), ElementsAre(expected));

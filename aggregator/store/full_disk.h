@@ -32,7 +32,7 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
   void SetRefuses(std::string suffix, rocksdb::IOStatus why) {
     const MutexLock lock(mutex_);
     refused_suffix_ = std::move(suffix);
-    why_refused_ = std::move(why);
+    refusal_status_ = std::move(why);
   }
   void SetRefusesNothing() { SetRefuses("", rocksdb::IOStatus::OK()); }
 
@@ -41,7 +41,7 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
                                     rocksdb::IODebugContext* context) override {
     {
       const MutexLock lock(mutex_);
-      if (!why_refused_.ok() && name.ends_with(refused_suffix_)) return why_refused_;
+      if (!refusal_status_.ok() && name.ends_with(refused_suffix_)) return refusal_status_;
     }
     rocksdb::IOStatus status = target()->NewWritableFile(name, options, file, context);
     if (status.ok()) *file = std::make_unique<File>(std::move(*file), room_, fails_);
@@ -91,7 +91,7 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
 
   Mutex mutex_;
   std::string refused_suffix_ NT_GUARDED_BY(mutex_);
-  rocksdb::IOStatus why_refused_ NT_GUARDED_BY(mutex_);
+  rocksdb::IOStatus refusal_status_ NT_GUARDED_BY(mutex_);
 
   const std::shared_ptr<std::atomic<int64_t>> room_ =
       std::make_shared<std::atomic<int64_t>>(INT64_MAX / 2);

@@ -82,7 +82,7 @@ TEST_F(FullDiskTest, NothingIsStoredWithoutRoomAndAllOfItWithRoom) {
 
 // RocksDB never resumes where it could not create a file of its log: the store has to say so, as
 // the error itself is that of a full disk, which passes.
-TEST_F(FullDiskTest, SaysThatItHasToBeOpenedAgainWhereNoLogFileCouldBeCreated) {
+TEST_F(FullDiskTest, RequiresReopenWhenLogCannotBeCreated) {
   const auto no_space = rocksdb::IOStatus::NoSpace("No space left on device");
   const auto no_quota = rocksdb::IOStatus::IOError("Disk quota exceeded");
   for (const std::string suffix : {"", ".log"}) {
@@ -122,7 +122,7 @@ TEST_F(FullDiskTest, SaysThatItHasToBeOpenedAgainWhereNoLogFileCouldBeCreated) {
   }
 }
 
-TEST_F(FullDiskTest, WhatWasStoredBeforeIsThereAfterACrashWithAFullDisk) {
+TEST_F(FullDiskTest, KeepsStoredDataAfterCrashOnFullDisk) {
   uint64_t next = 0;
   {
     const auto store = Open().value();

@@ -34,7 +34,7 @@ std::string ClockModelVersion(const CaptureId& capture, uint32_t version);
 
 // Returns a key greater than every key with this prefix. It is the smallest such key, unless all
 // bytes of the prefix are 0xff: then it is only greater than the keys of the forms above. To
-// continue behind a prefix, use SeekBehind of database.h.
+// continue behind a prefix, use SeekPastPrefix of database.h.
 std::string PrefixEnd(std::string_view prefix);
 
 // The parts of a key. Parse functions return nullopt for a key of another length; every key of the

@@ -50,7 +50,7 @@ TEST(Keys, AreReadBack) {
   EXPECT_EQ(model->row, 23u);
 }
 
-TEST(Keys, OfAnotherLengthAreRefused) {
+TEST(Keys, RejectsOtherLengths) {
   EXPECT_FALSE(ParseStream("short"));
   EXPECT_FALSE(ParseChunk(Stream(TestCaptureId(1), 1)));
   EXPECT_FALSE(ParseClockModel(Stream(TestCaptureId(1), 1)));

@@ -77,7 +77,7 @@ absl::Status RemoveScratch(const std::string& scratch, rocksdb::Env& env) {
 }
 
 // Returns whether the name is one that FinishRebuilding chooses: damaged-N.
-bool IsAsideName(std::string_view name) {
+bool IsMovedName(std::string_view name) {
   if (!name.starts_with(kAsidePrefix)) return false;
   name.remove_prefix(kAsidePrefix.size());
   return !name.empty() && name.size() <= kAsideDigitsMax &&
@@ -93,7 +93,7 @@ absl::StatusOr<std::string> ReadMarker(const std::string& file, rocksdb::Env& en
   if (bytes <= kMarkerBytesMax) {
     RETURN_IF_ERROR(FromRocksDb(rocksdb::ReadFileToString(&env, file, &name), kDoing));
     if (name.ends_with('\n')) name.pop_back();  // if an operator wrote it
-    if (IsAsideName(name)) return name;
+    if (IsMovedName(name)) return name;
   }
   return FailedPrecondition(
       "{}: its {} bytes '{}' are not a name damaged-N of a directory for the old files; write "

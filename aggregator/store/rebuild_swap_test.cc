@@ -57,7 +57,7 @@ TEST_F(RebuildSwapTest, EndsTheMoveThatItsMarkerNames) {
   }
 }
 
-TEST_F(RebuildSwapTest, LeavesFilesOfOthersWhereTheyAre) {
+TEST_F(RebuildSwapTest, LeavesForeignFiles) {
   Prepare("damaged-1");
   WriteFile(path_ + "/audit.log", "who did what");
   WriteFile(path_ + "/rebuilding/notes", "of a person");

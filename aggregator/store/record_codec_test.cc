@@ -188,7 +188,7 @@ TEST(RecordCodec, AgentAndWorkerReadBack) {
   });
 }
 
-TEST(RecordCodec, WhatANewerBuildKnowsIsReadOrRefused) {
+TEST(RecordCodec, ReadsOrRejectsNewerRecords) {
   StreamRecord record = FullStream();
   record.remarks = {{.kind = static_cast<RemarkKind>(79), .count = 1, .details = {"of later"}}};
   record.evidence[0].source = static_cast<RankSource>(31);
@@ -212,7 +212,7 @@ TEST(RecordCodec, WhatANewerBuildKnowsIsReadOrRefused) {
             "agent record: unknown version 2, this program reads 1");
 }
 
-TEST(RecordCodec, WhatOnlyAnAgentCanSayOfAWorkerIsNotKept) {
+TEST(RecordCodec, DoesNotStoreVolatileWorkerState) {
   WorkerRecord worker;
   worker.info.identity = TestStream(0).worker;
   worker.info.state = WorkerState::kIdle;
@@ -224,7 +224,7 @@ TEST(RecordCodec, WhatOnlyAnAgentCanSayOfAWorkerIsNotKept) {
 
 // Not a test: see lib/base/fuzz_seed.h. What precedes a row is the family's number and the
 // length of the key.
-TEST(RecordCodec, WritesTheFuzzCorpusWhereAsked) {
+TEST(RecordCodec, WritesFuzzCorpusOnRequest) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   const auto write = [](const std::string& name, char family, const std::string& row) {
     WriteFuzzSeed("store_rows_fuzzer", name, std::string{family, '\0'} + row);

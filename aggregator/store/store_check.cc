@@ -203,7 +203,7 @@ class StoreCheck {
         continue;
       }
       ids.insert(*id);
-      SeekBehind(*it, id->bytes());
+      SeekPastPrefix(*it, id->bytes());
     }
     // Damage at the first key of a capture hides the captures behind it; their streams name them.
     Fault(FromRocksDb(it->status(), fmt::format("reading {}", FamilyName(family))));
@@ -250,13 +250,14 @@ class StoreCheck {
                               }
                               return absl::OkStatus();
                             }));
-    Strays(id, Family::kChunks, records);
-    Strays(id, Family::kChunkIndex, records);
+    ReportStrayKeys(id, Family::kChunks, records);
+    ReportStrayKeys(id, Family::kChunkIndex, records);
     for (const auto& [number, record] : records) Stream(id, record);
   }
 
   // Reports streams that have keys in a family but no record.
-  void Strays(const CaptureId& id, Family family, const std::map<uint32_t, StreamRecord>& records) {
+  void ReportStrayKeys(const CaptureId& id, Family family,
+                       const std::map<uint32_t, StreamRecord>& records) {
     const std::unique_ptr<rocksdb::Iterator> it(
         database_.db().NewIterator({}, database_.family(family)));
     uint64_t from = 0;

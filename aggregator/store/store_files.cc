@@ -52,7 +52,7 @@ void SortByNumber(std::vector<std::string>& names) {
 bool IsStoreFile(std::string_view name) {
   constexpr std::array<std::string_view, 8> kNames = {
       "CURRENT",      "IDENTITY",         "LOCK",          "LOG", "LOG.old",
-      kWalDamageFile, kRebuiltInVainFile, kFoundDamageFile};
+      kWalDamageFile, kFutileRebuildFile, kFoundDamageFile};
   if (std::ranges::find(kNames, name) != kNames.end()) return true;
   if (IsWalFile(name) || IsTableFile(name) || IsBlobFile(name)) return true;
   return IsNumbered("MANIFEST-", name, "") || IsNumbered("OPTIONS-", name, "") ||

@@ -29,7 +29,7 @@ void SortByNumber(std::vector<std::string>& names);
 inline constexpr std::string_view kWalDamageFile = "DAMAGED_LOG";
 // Exists after a rebuild that did not help, until the store opens. Another rebuild would not help
 // either, and each leaves a copy of the store.
-inline constexpr std::string_view kRebuiltInVainFile = "REBUILT_IN_VAIN";
+inline constexpr std::string_view kFutileRebuildFile = "REBUILT_IN_VAIN";
 // Lists damage that was found while nobody could write to the database: see found_damage.h.
 inline constexpr std::string_view kFoundDamageFile = "FOUND_DAMAGE";
 // Suffixes of a replaced write-ahead log, and of its replacement until it is in place.

@@ -65,7 +65,7 @@ TEST(StoreFiles, KnowEveryFileThatRocksDbMakes) {
   }
 }
 
-TEST(StoreFiles, OfTheLogAreNotThoseOfOthers) {
+TEST(StoreFiles, LogFilesAreNotForeign) {
   const TemporaryDirectory directory;
   const auto database = Database::Open(directory.path(), nullptr).value();
   const uint64_t before = database->WalBytes().value();
@@ -76,7 +76,7 @@ TEST(StoreFiles, OfTheLogAreNotThoseOfOthers) {
 }
 
 // A link of RocksDB's name is refused; a socket or link of another name is none of its business.
-TEST(StoreFiles, OfOthersMayBeAnything) {
+TEST(StoreFiles, ForeignFilesHaveAnyName) {
   const TemporaryDirectory directory;
   std::filesystem::create_symlink("/nowhere", directory.path() + "/shipper.sock");
   EXPECT_TRUE(Database::Open(directory.path(), nullptr).ok());

@@ -53,7 +53,7 @@ class StreamRepair {
   StreamRepair(Database& database, const CaptureId& capture, uint32_t stream,
                const std::optional<StreamRecord>& known, const ExamineChunk& examine)
       : database_(database), capture_(capture), stream_(stream), known_(known), examine_(examine) {
-    if (known_) BeginBehind(*known_);
+    if (known_) BeginAfter(*known_);
   }
 
   // Fails with the first error of reading or writing.
@@ -76,7 +76,7 @@ class StreamRepair {
 
  private:
   // What has expired is not damage, and chunks of it that are still in some file remain expired.
-  void BeginBehind(const StreamRecord& known) {
+  void BeginAfter(const StreamRecord& known) {
     sums_.next_sequence = sums_.first_sequence = known.first_sequence;
     sums_.expired_chunks = known.expired_chunks;
     sums_.expired_bytes = known.expired_bytes;
@@ -257,7 +257,7 @@ void Warn(CaptureRecord& record, std::string warning) {
 
 // Returns a record for a capture whose own was lost and whose chunks were found. It is incomplete,
 // and a warning says why.
-CaptureRecord CaptureFromNothing(const CaptureId& id) {
+CaptureRecord MakePlaceholderCapture(const CaptureId& id) {
   CaptureRecord record;
   record.id = id;
   record.spec.name = "recovered";
@@ -315,7 +315,7 @@ absl::StatusOr<std::set<std::pair<CaptureId, uint32_t>>> StreamsIn(const Databas
     if (!key)
       return DataLoss("malformed key of {} bytes in {}", it->key().size(), FamilyName(family));
     streams.emplace(key->capture, key->stream);
-    SeekBehind(*it, keys::Stream(key->capture, key->stream));
+    SeekPastPrefix(*it, keys::Stream(key->capture, key->stream));
   }
   RETURN_IF_ERROR(FromRocksDb(it->status(), "looking for streams"));
   return streams;
@@ -401,7 +401,7 @@ absl::Status Fill(const std::string& path, rocksdb::Env& env, Database& database
                         "rebuilding"));
         continue;
       }
-      if (capture != last) RETURN_IF_ERROR(PutCapture(database, CaptureFromNothing(capture)));
+      if (capture != last) RETURN_IF_ERROR(PutCapture(database, MakePlaceholderCapture(capture)));
       last = capture;
     }
     const auto known = records.streams.find({capture, stream});
@@ -444,7 +444,7 @@ absl::Status Reconcile(Database& database, const StoreRepair& repair,
   ASSIGN_OR_RETURN(const auto streams, StreamsIn(database, Family::kStreams));
   for (const auto& [capture, stream] : streams) {
     if (absl::IsNotFound(database.Get(Family::kCaptures, keys::Capture(capture)).status())) {
-      RETURN_IF_ERROR(PutCapture(database, CaptureFromNothing(capture)));
+      RETURN_IF_ERROR(PutCapture(database, MakePlaceholderCapture(capture)));
       notes.push_back(fmt::format("capture {}: its record was lost", capture.ToString()));
     }
     ASSIGN_OR_RETURN(const std::string value,
@@ -468,11 +468,11 @@ absl::StatusOr<std::unique_ptr<Database>> OpenVerified(const std::string& path, 
 }
 
 // Returns the error of a store that a rebuild did not help. `in_vain` is the file to remove.
-absl::Status BeyondRebuilding(const absl::Status& status, const std::string& in_vain) {
+absl::Status UnrebuildableError(const absl::Status& status, const std::string& futile_marker) {
   return DataLoss(
       "{}; it is still damaged after a rebuild: check the disk, then remove {} and start again to "
       "rebuild it once more",
-      std::string(status.message()), in_vain);
+      std::string(status.message()), futile_marker);
 }
 
 }  // namespace
@@ -501,26 +501,27 @@ absl::StatusOr<std::unique_ptr<Database>> OpenOrRebuild(const std::string& path,
                                                         const StoreRepair& repair,
                                                         std::vector<std::string>& notes) {
   RETURN_IF_ERROR(ResumeRebuilding(path, env));
-  const std::string in_vain = fmt::format("{}/{}", path, kRebuiltInVainFile);
-  const bool was_in_vain = env.FileExists(in_vain).ok();
+  const std::string futile_marker = fmt::format("{}/{}", path, kFutileRebuildFile);
+  const bool was_futile = env.FileExists(futile_marker).ok();
   auto database = OpenVerified(path, env);
   // Any other error, such as a lock or a full disk, says nothing about the files: never rebuild
   // then.
   if (absl::IsDataLoss(database.status()) && repair.examine) {
-    if (was_in_vain) return BeyondRebuilding(database.status(), in_vain);
+    if (was_futile) return UnrebuildableError(database.status(), futile_marker);
     notes.push_back(std::string(database.status().message()));
     RETURN_IF_ERROR(Rebuild(path, env, repair, notes));
     database = OpenVerified(path, env);
     if (absl::IsDataLoss(database.status())) {
       const std::string text = std::string(database.status().message()) + "\n";
-      RETURN_IF_ERROR(FromRocksDb(rocksdb::WriteStringToFile(&env, text, in_vain, true),
+      RETURN_IF_ERROR(FromRocksDb(rocksdb::WriteStringToFile(&env, text, futile_marker, true),
                                   "recording that the rebuild failed"));
-      return BeyondRebuilding(database.status(), in_vain);
+      return UnrebuildableError(database.status(), futile_marker);
     }
   }
   RETURN_IF_ERROR(database.status());
-  if (was_in_vain) {
-    RETURN_IF_ERROR(FromRocksDb(env.DeleteFile(in_vain), "removing the note of a failed rebuild"));
+  if (was_futile) {
+    RETURN_IF_ERROR(
+        FromRocksDb(env.DeleteFile(futile_marker), "removing the note of a failed rebuild"));
   }
   for (const WalDamage& damage : (*database)->wal_damage()) {
     notes.push_back(fmt::format("log {}", damage.ToString()));

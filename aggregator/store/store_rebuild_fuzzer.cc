@@ -64,10 +64,10 @@ class MemoryDisk final : public rocksdb::EnvWrapper {
   const std::unique_ptr<rocksdb::Env> memory_;
 };
 
-class Rubble {
+class DamagedStore {
  public:
   // A copy of `like`'s files.
-  explicit Rubble(Rubble* like);
+  explicit DamagedStore(DamagedStore* like);
 
   absl::StatusOr<std::unique_ptr<Store>> Open() {
     return Store::Open(kPath, {.env = &env_, .examine = Examine});
@@ -75,7 +75,7 @@ class Rubble {
   void Fill();
   void DamageRows(FuzzInput& input);
   void DamageFiles(FuzzInput& input);
-  bool CanBeLookedAt();
+  bool CanBeOpened();
   bool AreGone(const std::vector<CaptureId>& ids);
 
  private:
@@ -87,14 +87,14 @@ class Rubble {
   MemoryDisk env_;
 };
 
-std::vector<std::string> Rubble::Files() {
+std::vector<std::string> DamagedStore::Files() {
   std::vector<std::string> names;
   env_.GetChildren(kPath, &names).PermitUncheckedError();
   std::ranges::sort(names);
   return names;
 }
 
-Rubble::Rubble(Rubble* like) {
+DamagedStore::DamagedStore(DamagedStore* like) {
   if (like == nullptr) return;
   CheckPromise(env_.CreateDirIfMissing(kPath).ok(), "a directory can be made");
   for (const std::string& name : like->Files()) {
@@ -109,7 +109,7 @@ Rubble::Rubble(Rubble* like) {
 }
 
 // Something in every family but one.
-void Rubble::Fill() {
+void DamagedStore::Fill() {
   auto opened = Open();
   CheckPromise(opened.ok(), "an empty store opens");
   Store& store = **opened;
@@ -127,12 +127,12 @@ void Rubble::Fill() {
   }
   store.inventory().PutAgent({.info = {.agent_id = "agent-a"}}).IgnoreError();
   store.inventory().PutWorker({.info = {.identity = TestStream(0).worker}}).IgnoreError();
-  store.clocks().TakeEpoch("boot-1", 5, 6).status().IgnoreError();
+  store.clocks().ContinueEpoch("boot-1", 5, 6).status().IgnoreError();
   store.clocks().Put({{{"i-a", "boot-1"}, 100, EncodeClockEvidence({})}}).IgnoreError();
   store.clock_models().Put(TestCaptureId(1), {1, "header", {"row"}}).IgnoreError();
 }
 
-std::string Rubble::KeyOf(FuzzInput& input) {
+std::string DamagedStore::KeyOf(FuzzInput& input) {
   const uint8_t form = input.Byte();
   const CaptureId id = TestCaptureId(form / 8);
   switch (form % 8) {
@@ -156,14 +156,14 @@ std::string Rubble::KeyOf(FuzzInput& input) {
   }
 }
 
-void Rubble::PutRow(FuzzInput& input, Database& database) {
+void DamagedStore::PutRow(FuzzInput& input, Database& database) {
   const auto family = static_cast<Family>(input.Byte() % kFamilyCount);
   const std::string key = KeyOf(input);
   database.Put(family, key, input.Text(input.Byte()), false).IgnoreError();
 }
 
 // One of those that are there: another byte in its value or key, less of it, or none.
-void Rubble::DamageRow(FuzzInput& input, Database& database) {
+void DamagedStore::DamageRow(FuzzInput& input, Database& database) {
   const auto family = static_cast<Family>(input.Byte() % kFamilyCount);
   const uint8_t number = input.Byte();
   const uint8_t how = input.Byte();
@@ -191,7 +191,7 @@ void Rubble::DamageRow(FuzzInput& input, Database& database) {
   database.Put(family, key, value, false).IgnoreError();
 }
 
-void Rubble::DamageRows(FuzzInput& input) {
+void DamagedStore::DamageRows(FuzzInput& input) {
   auto database = Database::Open(kPath, &env_);
   CheckPromise(database.ok(), "a closed store opens");
   const size_t steps = input.Byte() % kStepsMax;
@@ -205,7 +205,7 @@ void Rubble::DamageRows(FuzzInput& input) {
   if (input.Byte() % 2 == 0) (*database)->Flush().IgnoreError();
 }
 
-void Rubble::DamageFiles(FuzzInput& input) {
+void DamagedStore::DamageFiles(FuzzInput& input) {
   const std::vector<std::string> names = Files();
   while (!input.empty() && !names.empty()) {
     const std::string name = std::string(kPath) + "/" + names[input.Byte() % names.size()];
@@ -226,7 +226,7 @@ void Rubble::DamageFiles(FuzzInput& input) {
   }
 }
 
-bool Rubble::CanBeLookedAt() {
+bool DamagedStore::CanBeOpened() {
   const auto report = CheckStore(kPath, &env_, {.examine = Examine});
   if (!report.ok()) return false;
   for (const StoreFault& fault : report->faults) {
@@ -235,7 +235,7 @@ bool Rubble::CanBeLookedAt() {
   return true;
 }
 
-bool Rubble::AreGone(const std::vector<CaptureId>& ids) {
+bool DamagedStore::AreGone(const std::vector<CaptureId>& ids) {
   const auto database = Database::Open(kPath, &env_);
   CheckPromise(database.ok(), "a closed store opens");
   const auto nothing = [](std::string_view, std::string_view) {
@@ -269,15 +269,15 @@ void ReadCapture(Store& store, const CaptureId& id) {
 }
 
 void Fuzz(FuzzInput& input) {
-  static Rubble* const whole = [] {
-    auto* const made = new Rubble(nullptr);
+  static DamagedStore* const whole = [] {
+    auto* const made = new DamagedStore(nullptr);
     made->Fill();
     return made;
   }();
-  Rubble rubble(whole);
-  rubble.DamageRows(input);
-  rubble.DamageFiles(input);
-  auto store = rubble.Open();
+  DamagedStore damaged_store(whole);
+  damaged_store.DamageRows(input);
+  damaged_store.DamageFiles(input);
+  auto store = damaged_store.Open();
   // A newer version's, as far as it can tell.
   if (absl::IsFailedPrecondition(store.status())) return;
   if (!store.ok()) fprintf(stderr, "%s\n", store.status().ToString().c_str());
@@ -287,8 +287,8 @@ void Fuzz(FuzzInput& input) {
   if (was_rebuilt) {
     store->reset();
     // Records that can be read and lie are faults still.
-    CheckPromise(rubble.CanBeLookedAt(), "a rebuilt store can be examined");
-    store = rubble.Open();
+    CheckPromise(damaged_store.CanBeOpened(), "a rebuilt store can be examined");
+    store = damaged_store.Open();
     CheckPromise(store.ok() && (*store)->notes().empty(), "a rebuild is done once");
   }
   (*store)->inventory().Agents().status().IgnoreError();
@@ -301,7 +301,7 @@ void Fuzz(FuzzInput& input) {
     CheckPromise((*store)->DeleteCapture(id).ok(), "a capture can be deleted");
   }
   store->reset();
-  CheckPromise(rubble.AreGone(ids), "nothing of it is left");
+  CheckPromise(damaged_store.AreGone(ids), "nothing of it is left");
 }
 
 }  // namespace

@@ -40,18 +40,18 @@ absl::StatusOr<ReceivedChunk> NoChunk(std::string_view, std::string_view, uint32
 }
 
 // The machine's disk; no table in the store's own directory can be read while it is worn.
-class WornDisk final : public rocksdb::FileSystemWrapper {
+class FailingDisk final : public rocksdb::FileSystemWrapper {
  public:
-  WornDisk() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  FailingDisk() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
   const char* Name() const override { return "WornDisk"; }
-  bool is_worn = true;
+  bool is_failing = true;
 
   rocksdb::IOStatus NewRandomAccessFile(const std::string& name,
                                         const rocksdb::FileOptions& options,
                                         std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
                                         rocksdb::IODebugContext* context) override {
     const bool is_own = name.find("/rebuilding/") == std::string::npos;
-    if (is_worn && is_own && name.ends_with(".sst")) return rocksdb::IOStatus::Corruption(name);
+    if (is_failing && is_own && name.ends_with(".sst")) return rocksdb::IOStatus::Corruption(name);
     return FileSystemWrapper::NewRandomAccessFile(name, options, file, context);
   }
 };
@@ -85,8 +85,8 @@ TEST_F(StoreRebuildTest, RowsThatCannotBeReadAreNotRebuilt) {
     const auto store = Open();
     ASSERT_TRUE(store.ok()) << store.status();
     ASSERT_TRUE((*store)->inventory().PutAgent({.info = {.agent_id = "agent-a"}}).ok());
-    ASSERT_TRUE((*store)->clocks().TakeEpoch("boot-1", 5, 6).ok());
-    ASSERT_EQ((*store)->clocks().TakeEpoch("boot-2", 5, 6)->number, 2u);
+    ASSERT_TRUE((*store)->clocks().ContinueEpoch("boot-1", 5, 6).ok());
+    ASSERT_EQ((*store)->clocks().ContinueEpoch("boot-2", 5, 6)->number, 2u);
     ASSERT_TRUE((*store)->clocks().Put({{host, 100, EncodeClockEvidence({})}}).ok());
     ASSERT_TRUE((*store)->clocks().Put({{host, 200, "nonsense"}}).ok());
   }
@@ -109,7 +109,7 @@ TEST_F(StoreRebuildTest, RowsThatCannotBeReadAreNotRebuilt) {
     EXPECT_EQ((*store)->clocks().ExtentOf(host, {})->batches, 1u);
     ASSERT_TRUE((*store)->clocks().Read(host, {}).ok());
     // The number of a lost epoch stays taken: evidence names it.
-    const auto epoch = (*store)->clocks().TakeEpoch("boot-2", 5, 6);
+    const auto epoch = (*store)->clocks().ContinueEpoch("boot-2", 5, 6);
     ASSERT_TRUE(epoch.ok()) << epoch.status();
     EXPECT_EQ(epoch->number, 3u);
   }
@@ -220,10 +220,10 @@ TEST_F(StoreRebuildTest, ACaptureWhoseRecordCannotBeReadWasNotDeleted) {
   EXPECT_EQ(record->spec.name, "recovered");
 }
 
-TEST_F(StoreRebuildTest, WhatARebuildDoesNotMendIsNotRebuiltAtEachStart) {
+TEST_F(StoreRebuildTest, DoesNotRepeatFutileRebuild) {
   { ASSERT_TRUE(Open().ok()); }
   Put(Family::kMeta, "key", "value");
-  const auto disk = std::make_shared<WornDisk>();
+  const auto disk = std::make_shared<FailingDisk>();
   const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(disk);
   const std::string mark = path() + "/REBUILT_IN_VAIN";
   for (int start = 0; start < 3; ++start) {
@@ -232,7 +232,7 @@ TEST_F(StoreRebuildTest, WhatARebuildDoesNotMendIsNotRebuiltAtEachStart) {
     EXPECT_THAT(std::string(store.status().message()), HasSubstr(mark));
     EXPECT_EQ(SetAside(), 1u);
   }
-  disk->is_worn = false;
+  disk->is_failing = false;
   { ASSERT_TRUE(Open(env.get()).ok()); }
   EXPECT_FALSE(std::filesystem::exists(mark));
   EXPECT_EQ(SetAside(), 1u);

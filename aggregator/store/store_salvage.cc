@@ -39,7 +39,7 @@ absl::Status Skip(SalvagedRecords& records) {
 }
 
 // An epoch whose value is damaged keeps its number; see SalvageEpoch.
-void TakeEpoch(std::string_view key, std::string_view value, SalvagedRecords& records) {
+void ContinueEpoch(std::string_view key, std::string_view value, SalvagedRecords& records) {
   auto epoch = SalvageEpoch(key, value);
   if (!epoch || *epoch != value) ++records.damaged;
   if (epoch) records.epochs[std::string(key)] = *std::move(epoch);
@@ -47,7 +47,7 @@ void TakeEpoch(std::string_view key, std::string_view value, SalvagedRecords& re
 
 // Keeps a record that can be decoded. One that cannot be decoded shows that not every missing
 // record was deleted.
-void TakeCapture(std::string_view key, std::string_view value, SalvagedRecords& records) {
+void AddCapture(std::string_view key, std::string_view value, SalvagedRecords& records) {
   const auto id = CaptureId::FromBytes(key);
   auto record = id.ok() ? DecodeCaptureRecord(*id, value) : id.status();
   if (record.ok()) return records.Take(*std::move(record));
@@ -56,7 +56,7 @@ void TakeCapture(std::string_view key, std::string_view value, SalvagedRecords& 
 }
 
 // A stream whose record is lost is rebuilt from its chunks.
-void TakeStream(std::string_view key, std::string_view value, SalvagedRecords& records) {
+void AddStream(std::string_view key, std::string_view value, SalvagedRecords& records) {
   const auto parsed = keys::ParseStream(key);
   auto record = parsed ? DecodeStreamRecord(parsed->stream, value) : DataLoss("malformed key");
   if (record.ok()) return records.Take(parsed->capture, *std::move(record));
@@ -64,16 +64,16 @@ void TakeStream(std::string_view key, std::string_view value, SalvagedRecords& r
 }
 
 // Handles one key and value of a family, from a table or the log.
-absl::Status TakeEntry(Family family, std::string_view key, std::string_view value,
-                       const SalvageSinks& sinks, SalvagedRecords& records) {
+absl::Status AddEntry(Family family, std::string_view key, std::string_view value,
+                      const SalvageSinks& sinks, SalvagedRecords& records) {
   switch (family) {
     case Family::kMeta:
       if (key == "aggregator_id") records.aggregator_id = std::string(value);
       if (key == kClockRecordKey) records.clock_record = std::string(value);
-      if (key.starts_with(kEpochKeyPrefix)) TakeEpoch(key, value, records);
+      if (key.starts_with(kEpochKeyPrefix)) ContinueEpoch(key, value, records);
       return absl::OkStatus();
     case Family::kCaptures:
-      TakeCapture(key, value, records);
+      AddCapture(key, value, records);
       return absl::OkStatus();
     case Family::kAgents:
       if (!DecodeAgentRecord(value).ok()) return Skip(records);
@@ -84,7 +84,7 @@ absl::Status TakeEntry(Family family, std::string_view key, std::string_view val
       records.workers[std::string(key)] = std::string(value);
       return absl::OkStatus();
     case Family::kStreams:
-      TakeStream(key, value, records);
+      AddStream(key, value, records);
       return absl::OkStatus();
     case Family::kChunks:
       return sinks.chunk(key, value);
@@ -114,7 +114,7 @@ class LogReplay final : public rocksdb::WriteBatch::Handler {
                         const rocksdb::Slice& value) override {
     if (number == 0 || number > kFamilyCount) return rocksdb::Status::OK();
     failed_ =
-        TakeEntry(static_cast<Family>(number - 1), ToView(key), ToView(value), sinks_, records_);
+        AddEntry(static_cast<Family>(number - 1), ToView(key), ToView(value), sinks_, records_);
     return failed_.ok() ? rocksdb::Status::OK() : rocksdb::Status::Aborted();
   }
   rocksdb::Status DeleteCF(uint32_t number, const rocksdb::Slice& key) override {
@@ -137,8 +137,8 @@ class LogReplay final : public rocksdb::WriteBatch::Handler {
 
 // Records that something between two keys could not be read. `family` is nullopt if it is unknown;
 // it may then have been any.
-void NoteLost(std::optional<Family> family, const std::string& before, const std::string& after,
-              SalvagedRecords& records) {
+void RecordLost(std::optional<Family> family, const std::string& before, const std::string& after,
+                SalvagedRecords& records) {
   ++records.damaged;
   if (!family || *family == Family::kCaptures) records.captures_complete = false;
   if (!family || *family == Family::kClockModels) records.clocks.models_lost = true;
@@ -178,12 +178,12 @@ std::optional<Family> FamilyInBytes(const std::string& file, rocksdb::Env& env) 
 void ReadTable(const std::string& file, rocksdb::Env& env, const SalvageSinks& sinks,
                SalvagedRecords& records) {
   rocksdb::SstFileReader reader(rocksdb::Options(DatabaseOptions(&env), {}));
-  if (!reader.Open(file).ok()) return NoteLost(FamilyInBytes(file, env), "", "", records);
+  if (!reader.Open(file).ok()) return RecordLost(FamilyInBytes(file, env), "", "", records);
   const auto family = FamilyOf(reader.GetTableProperties()->column_family_name);
   if (!family || *family == Family::kChunks) return;  // values are in blob files
   const std::unique_ptr<rocksdb::Iterator> it(reader.NewIterator({}));
   const auto take = [&] {
-    if (!TakeEntry(*family, ToView(it->key()), ToView(it->value()), sinks, records).ok()) {
+    if (!AddEntry(*family, ToView(it->key()), ToView(it->value()), sinks, records).ok()) {
       ++records.damaged;
     }
     return it->key().ToString();
@@ -193,7 +193,7 @@ void ReadTable(const std::string& file, rocksdb::Env& env, const SalvageSinks& s
   if (it->status().ok()) return;
   std::string after;
   for (it->SeekToLast(); it->Valid() && ToView(it->key()) > before; it->Prev()) after = take();
-  NoteLost(family, before, after, records);
+  RecordLost(family, before, after, records);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST(Store, DropsDuplicatesAlsoAfterReopening) {
   EXPECT_EQ(store->OpenCapture(TestCaptureId(1)).Streams()->front().chunks, 2u);
 }
 
-TEST(Store, ARetryWithOtherContentsIsToldApart) {
+TEST(Store, DetectsRetryWithOtherContent) {
   const auto store = OpenInMemory();
   ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
   ReceivedChunk chunk = TestChunk(1, TestStream(0), 0);
@@ -279,7 +279,7 @@ TEST(Store, FinishesADeletionThatWasInterrupted) {
   EXPECT_TRUE(store->OpenCapture(TestCaptureId(2)).Stream(0).ReadChunk(0, chunk).ok());
 }
 
-TEST(Store, RefusesAStoreOfANewerVersionInWords) {
+TEST(Store, RejectsNewerStoreWithMessage) {
   const TemporaryDirectory directory;
   {
     const auto database = Database::Open(directory.path(), nullptr).value();
@@ -307,7 +307,7 @@ TEST(Store, RefusesAStoreOfADevelopmentVersion) {
   EXPECT_THAT(std::string(store.status().message()), HasSubstr("before 0.1.0"));
 }
 
-TEST(Store, SaysWhenAnotherProcessHasIt) {
+TEST(Store, ReportsStoreInUse) {
   const TemporaryDirectory directory;
   const auto first = OpenOnDisk(directory.path());
   const auto second = Store::Open(directory.path(), {});

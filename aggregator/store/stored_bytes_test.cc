@@ -24,7 +24,7 @@ TEST(StoredBytes, RefusesNumbersThatDoNotFit) {
 }
 
 // A copy of a store may come from anybody, and is shown.
-TEST(StoredBytes, WordsCarryNothingThatMovesACursor) {
+TEST(StoredBytes, TextsHaveNoControlCharacters) {
   StoredBytesWriter out(1);
   for (int i = 0; i < 2; ++i) out.String("caf\u00e9\x1b[2J\xff\n");
   const std::string bytes = out.Take();

@@ -114,7 +114,7 @@ StreamCursor StreamRecord::Cursor() const {
           .sequence_mark = sequence_mark};
 }
 
-void StreamRecord::NoteGap(const Loss& loss) {
+void StreamRecord::RecordGap(const Loss& loss) {
   if (loss.first_timestamp_ns == 0) return;
   Loss gap = WithoutTimes(loss);
   gap.first_timestamp_ns = loss.first_timestamp_ns;
@@ -145,10 +145,11 @@ void StreamRecord::Book(const Loss& loss) {
     booked.first_timestamp_ns = booked.last_timestamp_ns = 0;
   }
   AddLoss(booked, losses);
-  if (!IsLeftOut(booked)) NoteGap(booked);
+  if (!IsLeftOut(booked)) RecordGap(booked);
 }
 
-void StreamRecord::BookMissing(const ChunkHeader& header, const std::optional<PrecedingGap>& gone) {
+void StreamRecord::RecordMissing(const ChunkHeader& header,
+                                 const std::optional<PrecedingGap>& gone) {
   // Events in chunks that never arrived: every chunk carries the account of what precedes it
   // (docs/decisions/0008).
   if (header.events_before > captured) {
@@ -173,21 +174,21 @@ void StreamRecord::BookMissing(const ChunkHeader& header, const std::optional<Pr
 }
 
 bool StreamRecord::Conserved() const {
-  uint64_t on_the_way = 0;
+  uint64_t in_transit = 0;
   bool unknown = false;
   for (const Loss& loss : losses) {
     // Earlier places lose events before the producer counts them as captured.
     if (loss.place < LossPlace::kAgentQueue) continue;
-    on_the_way = AddSaturating(on_the_way, loss.events);
+    in_transit = AddSaturating(in_transit, loss.events);
     unknown = unknown || loss.events_unknown;
   }
-  return unknown || captured == AddSaturating(events, on_the_way);
+  return unknown || captured == AddSaturating(events, in_transit);
 }
 
 void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
                        const std::optional<PrecedingGap>& gone) {
   if (header.clock_domain == ClockDomain::kOwn) clock_domain = ClockDomain::kOwn;
-  BookMissing(header, gone);
+  RecordMissing(header, gone);
   next_sequence = header.sequence + 1;
   source_position = header.source_position;
   source_skip = header.source_skip;

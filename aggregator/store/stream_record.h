@@ -83,10 +83,10 @@ struct StreamRecord {
 
  private:
   // Books what the chunk's account has in addition.
-  void BookMissing(const ChunkHeader& header, const std::optional<PrecedingGap>& gone);
+  void RecordMissing(const ChunkHeader& header, const std::optional<PrecedingGap>& gone);
   // Adds a loss to the sums and, if it has times, to the gaps.
   void Book(const Loss& loss);
-  void NoteGap(const Loss& loss);
+  void RecordGap(const Loss& loss);
 };
 
 // Encode and decode the value of family `streams`; the number is in the key. Decoding fails with

@@ -165,7 +165,7 @@ TEST(StreamRecord, SumsLossesByPlaceAndReasonAndKeepsTheBestEvidenceFirst) {
 }
 
 // Chunks 1 and 2 never come: 20 events, and a hole that chunk 2 would have reported.
-TEST(StreamRecord, BooksWhatTheAccountHasAndTheChunksHaveNot) {
+TEST(StreamRecord, RecordsLossesMissingFromChunks) {
   StreamRecord record;
   record.Add(TestChunk(1, TestStream(0), 0).header, 100, {});
   ChunkHeader header = TestChunk(1, TestStream(0), 3).header;
@@ -205,7 +205,7 @@ TEST(StreamRecord, CountsAReplacedChunkOnce) {
 }
 
 // An account that does not fit what came before reports a loss nobody has named.
-TEST(StreamRecord, NamesTheStoreWhereNobodySaysWhatIsGone) {
+TEST(StreamRecord, AttributesUnexplainedGapToStore) {
   StreamRecord record;
   ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
   header.events_before = 7;

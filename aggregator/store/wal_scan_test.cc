@@ -119,7 +119,7 @@ TEST_F(WalScan, AHeaderOfZerosInTheMiddleOfABlockIsDamage) {
   EXPECT_TRUE(damage_.empty());
 }
 
-TEST_F(WalScan, WhatWasNeverWrittenOfABlockIsNoDamage) {
+TEST_F(WalScan, UnwrittenBlockTailIsNoDamage) {
   std::string log = Fragment(kFull, "one");
   log.resize(kBlockBytes);
   log += Fragment(kFull, "two");
@@ -129,7 +129,7 @@ TEST_F(WalScan, WhatWasNeverWrittenOfABlockIsNoDamage) {
 }
 
 // Each took a line, and each write behind them went over all of them.
-TEST_F(WalScan, TellsTheFirstOfVeryManyPlacesAndCountsTheOthers) {
+TEST_F(WalScan, ReportsFirstPlacesAndCountsOthers) {
   const std::string place = "\xff\xff\xff\xff\xff" + Fragment(kFull, "");
   std::string block;
   while (block.size() + place.size() <= kBlockBytes) block += place;
@@ -166,7 +166,7 @@ TEST_F(WalScan, AWriteThatDoesNotEndIsDamage) {
 }
 
 // Not a test: see lib/base/fuzz_seed.h. The first byte is the fuzzer's own.
-TEST_F(WalScan, WritesTheFuzzCorpusWhereAsked) {
+TEST_F(WalScan, WritesFuzzCorpusOnRequest) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   const std::string log = Fragment(kFull, "one") + Fragment(kFirst, "tw") + Fragment(kLast, "o");
   WriteFuzzSeed("database_files_fuzzer", "log", '\x02' + log + Fragment(kFull, ""));

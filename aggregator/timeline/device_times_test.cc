@@ -181,7 +181,7 @@ TEST_F(DeviceTimesTest, SpansBeginAndEndByTheClockOfTheirCore) {
   EXPECT_EQ(seen[2].start_ns, seen[1].end_ns);
 }
 
-TEST_F(DeviceTimesTest, WhatItsClockDoesNotKnowStaysWhereTheRuntimePutIt) {
+TEST_F(DeviceTimesTest, KeepsRuntimeTimeOutsideClockRange) {
   const uint32_t stream = AddStream("i-a", 0);
   AddDevice("i-a", {0, 4}, 1'000'000);
   const auto add = [&](const std::string& type, uint64_t core, uint64_t device_ns, uint64_t raw) {
@@ -229,10 +229,10 @@ TEST_F(DeviceTimesTest, TheOrderOfTwoRecordsOfOneHostNeedsNoBoundOfItsClock) {
   }
   ASSERT_EQ(records[0].size(), 3u);
   ASSERT_EQ(records[1].size(), 3u);
-  EXPECT_THAT(bounds.OfOrder(*records[0][0], *records[0][2]), Eq(0u));
-  EXPECT_THAT(bounds.OfOrder(*records[0][0], *records[0][1]), Eq(kDeviceBound));
-  EXPECT_THAT(bounds.OfOrder(*records[0][0], *records[1][2]), Eq(2 * kHostBound));
-  EXPECT_THAT(bounds.OfOrder(*records[0][1], *records[1][1]), Eq(2 * (kHostBound + kDeviceBound)));
+  EXPECT_THAT(bounds.ForOrder(*records[0][0], *records[0][2]), Eq(0u));
+  EXPECT_THAT(bounds.ForOrder(*records[0][0], *records[0][1]), Eq(kDeviceBound));
+  EXPECT_THAT(bounds.ForOrder(*records[0][0], *records[1][2]), Eq(2 * kHostBound));
+  EXPECT_THAT(bounds.ForOrder(*records[0][1], *records[1][1]), Eq(2 * (kHostBound + kDeviceBound)));
 }
 
 }  // namespace

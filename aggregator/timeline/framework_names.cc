@@ -102,7 +102,7 @@ void TakeName(const MetadataEvent& event, FrameworkNames& names, size_t& room) {
 }
 
 // Takes all names of a chunk, within the limit of rows.
-void TakeNames(const DecodedChunk& chunk, FrameworkNames& names, size_t& room) {
+void AddNames(const DecodedChunk& chunk, FrameworkNames& names, size_t& room) {
   for (size_t i = 0; i < chunk.size(); ++i) {
     if (chunk.shapes()[chunk.shape_of()[i]].phase != Phase::kMetadata) continue;
     if (names.processes.size() + names.threads.size() >= FrameworkNames::kRowsMax) return;
@@ -112,7 +112,7 @@ void TakeNames(const DecodedChunk& chunk, FrameworkNames& names, size_t& room) {
 
 // Parses a list of integers and nulls by hand, as it may be long and has no nesting. Anything that
 // is not a whole number from 0 on names no operation and is skipped.
-void TakeMapped(uint64_t nrta_seq_id, std::string_view list, FrameworkNames& names, size_t& room) {
+void AddMapped(uint64_t nrta_seq_id, std::string_view list, FrameworkNames& names, size_t& room) {
   while (!list.empty()) {
     const size_t begin = list.find_first_not_of("[,] ");
     if (begin == std::string_view::npos) return;
@@ -138,7 +138,7 @@ void TakeMapping(const DecodedChunk& chunk, FrameworkNames& names, size_t& room)
     if (shape.phase != Phase::kMetadata || shape.event_type != kFrameworkMappingEventType) continue;
     const MetadataEvent event(chunk, i);
     const auto id = event.SequenceId();
-    if (id) TakeMapped(*id, event.Text(KeyScope::kData, kMappingSequenceKey), names, room);
+    if (id) AddMapped(*id, event.Text(KeyScope::kData, kMappingSequenceKey), names, room);
   }
 }
 
@@ -168,7 +168,7 @@ absl::StatusOr<FrameworkNames> ReadFrameworkNames(ChunkSource& source,
       if (is_mapping) {
         TakeMapping(chunk, names, room.mapped);
       } else {
-        TakeNames(chunk, names, room.name_bytes);
+        AddNames(chunk, names, room.name_bytes);
       }
     }
     if (!entries.empty()) {

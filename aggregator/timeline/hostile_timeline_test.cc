@@ -8,8 +8,8 @@
 #include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/shape_table.h"
 #include "aggregator/timeline/timeline_reader.h"
-#include "lib/trace/columns_by_hand_test_support.h"
 #include "lib/trace/limits.h"
+#include "lib/trace/raw_columns_test_support.h"
 
 namespace neurontrace {
 namespace {
@@ -21,8 +21,8 @@ StreamIdentity Core(uint32_t nc_idx) {
 }
 
 // Two events far apart, and 3 MiB of texts that neither refers to.
-ColumnsByHand FarApart(uint64_t first_ns) {
-  ColumnsByHand columns;
+RawColumns FarApart(uint64_t first_ns) {
+  RawColumns columns;
   columns.strings.assign(48, std::string(kLong, 'x'));
   columns.strings.front() = "tick";
   columns.shapes = {{}};
@@ -64,7 +64,7 @@ TEST(HostileTimelineTest, NamesHeldAreBoundedWhateverIsNear) {
   constexpr uint64_t kEvents = 20;
   FakeChunkSource source;
   for (uint32_t i = 0; i < kChunks; ++i) {
-    ColumnsByHand columns = FarApart(0);
+    RawColumns columns = FarApart(0);
     columns.events.clear();
     for (uint64_t k = 0; k < kEvents; ++k) columns.events.push_back({1'000 + k * 1'000 + i * 7});
     source.AddColumns(source.AddStream(Core(i)), columns.Bytes());
@@ -128,7 +128,7 @@ TEST(HostileTimelineTest, ShapesBeyondTheBytesKeptBelongToTheirChunk) {
 
 TEST(HostileTimelineTest, AnEmptyStretchIsPassedInOneStep) {
   FakeChunkSource source;
-  ColumnsByHand columns = FarApart(1'000);
+  RawColumns columns = FarApart(1'000);
   columns.events = {{0}, {uint64_t{1} << 62}};
   source.AddColumns(source.AddStream(Core(0)), columns.Bytes());
   auto reader = TimelineReader::Open(source, {});

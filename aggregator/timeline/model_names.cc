@@ -37,7 +37,7 @@ std::optional<ModelAttribute> ModelNames::Of(const TimelineRecord& record) {
   // kbl_exec_pre precedes the device's events of the same execution in the timeline: a device
   // cannot start what the host has not submitted.
   if (!model.name.empty() && type == "kbl_exec_pre") {
-    if (const auto exec_id = ExecutionOf(record)) Note(record.stream, *exec_id, model.name);
+    if (const auto exec_id = ExecutionOf(record)) Record(record.stream, *exec_id, model.name);
   } else if (model.name.empty() && type == "nc_exec_running") {
     if (const auto exec_id = ExecutionOf(record)) model.name = Find(record.stream, *exec_id);
   }
@@ -56,7 +56,7 @@ std::string_view KeptName(std::string_view name) {
   return name.substr(0, kKeptNameBytesMax);
 }
 
-void ModelNames::Note(uint32_t stream, uint64_t exec_id, std::string_view model_name) {
+void ModelNames::Record(uint32_t stream, uint64_t exec_id, std::string_view model_name) {
   if (model_name.empty()) return;
   model_name = KeptName(model_name);
   uint32_t model = 0;

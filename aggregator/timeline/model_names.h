@@ -47,7 +47,7 @@ class ModelNames {
   std::optional<ModelAttribute> Of(const TimelineRecord& record);
 
   // Remembers a name, unless it is empty or one too many.
-  void Note(uint32_t stream, uint64_t exec_id, std::string_view model_name);
+  void Record(uint32_t stream, uint64_t exec_id, std::string_view model_name);
   // Returns the name, or an empty text if it is not known. The text lives as long as this object.
   std::string_view Find(uint32_t stream, uint64_t exec_id) const;
 

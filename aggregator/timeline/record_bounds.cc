@@ -58,7 +58,7 @@ RecordBounds::Moment RecordBounds::Keep(const TimelineRecord& record) {
   return {.bound_ns = Of(record), .own_ns = OwnBound(record), .clock = numbers_[record.stream]};
 }
 
-std::optional<uint64_t> RecordBounds::OfOrder(const Moment& a, const Moment& b) {
+std::optional<uint64_t> RecordBounds::ForOrder(const Moment& a, const Moment& b) {
   return a.clock == b.clock ? Sum(a.own_ns, b.own_ns) : Sum(a.bound_ns, b.bound_ns);
 }
 

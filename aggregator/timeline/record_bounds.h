@@ -30,7 +30,7 @@ class RecordBounds {
   // `streams` are those of the reader that yields the records: TimelineRecord::stream indexes them.
   explicit RecordBounds(std::span<const TimelineStream> streams);
 
-  // Returns what OfOrder needs of the record's start.
+  // Returns what ForOrder needs of the record's start.
   Moment Keep(const TimelineRecord& record);
   // Returns the bound of the record's start, or nullopt if it is not known.
   std::optional<uint64_t> Of(const TimelineRecord& record);
@@ -38,9 +38,9 @@ class RecordBounds {
   // Returns the distance beyond which it is certain which of two starts came first, or nullopt if
   // it never is. If one host's clock stamped both, that clock alone gives their order, and its
   // error cancels out.
-  static std::optional<uint64_t> OfOrder(const Moment& a, const Moment& b);
-  std::optional<uint64_t> OfOrder(const TimelineRecord& a, const TimelineRecord& b) {
-    return OfOrder(Keep(a), Keep(b));
+  static std::optional<uint64_t> ForOrder(const Moment& a, const Moment& b);
+  std::optional<uint64_t> ForOrder(const TimelineRecord& a, const TimelineRecord& b) {
+    return ForOrder(Keep(a), Keep(b));
   }
 
  private:

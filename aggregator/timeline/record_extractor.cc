@@ -67,7 +67,7 @@ RecordExtractor::ShapePlan RecordExtractor::PlanShape(const Shape& shape) const 
   plan.core_key = DeviceCoreKey(shape);
   plan.execution_key = DeviceExecutionKey(shape);
   plan.type_hash = HashEventType(shape.event_type);
-  plan.is_odd = std::any_of(shape.keys.begin(), shape.keys.end(), [](const ShapeKey& key) {
+  plan.is_anomalous = std::any_of(shape.keys.begin(), shape.keys.end(), [](const ShapeKey& key) {
     return key.scope == KeyScope::kTop && key.name == kDurationMadeUpKey;
   });
   plan.kind = KindOf(shape.phase);
@@ -140,8 +140,8 @@ absl::StatusOr<std::shared_ptr<ChunkWindow>> RecordExtractor::Extract(
   for (; event < chunk_.size(); ++event) {
     // A cut between events of equal time would split them over two windows, and the reader could no
     // longer sort them by length. It also guarantees progress: the first event is always included.
-    const bool may_cut = event > range.first && timestamps[event] != timestamps[event - 1];
-    if (may_cut && event - range.first >= range.events_max) break;
+    const bool can_cut = event > range.first && timestamps[event] != timestamps[event - 1];
+    if (can_cut && event - range.first >= range.events_max) break;
     if (plans_[chunk_.shape_of()[event]].action == Action::kSkip) continue;
     // Later events have later raw times, so none can begin before this, whatever a device's map
     // does.
@@ -151,7 +151,7 @@ absl::StatusOr<std::shared_ptr<ChunkWindow>> RecordExtractor::Extract(
       event = chunk_.size();
       break;
     }
-    if (may_cut && earliest_ns >= range.until_ns) break;
+    if (can_cut && earliest_ns >= range.until_ns) break;
     RETURN_IF_ERROR(ExtractEvent(stream, *names, event, clock));
   }
   auto window = std::make_shared<ChunkWindow>();
@@ -196,11 +196,11 @@ absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, const Ch
   record.stream = stream.number;
   record.shape = names.shapes[shape];
   record.kind = plan.kind;
-  if (plan.is_odd) record.flags |= kOddLength;
+  if (plan.is_anomalous) record.flags |= kInvalidLength;
   AppendValues(event);
   if (plan.action == Action::kStart && is_paired) {
     const uint16_t stop = pairing_.partner()[event];
-    if (plans_[chunk_.shape_of()[stop]].is_odd) record.flags |= kOddLength;
+    if (plans_[chunk_.shape_of()[stop]].is_anomalous) record.flags |= kInvalidLength;
     record.stop_shape = names.shapes[chunk_.shape_of()[stop]];
     record.end_ns = Reference(clock, chunk_.timestamp_ns()[stop]);
     AppendValues(stop);

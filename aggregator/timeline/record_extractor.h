@@ -119,7 +119,7 @@ class RecordExtractor {
     RecordKind kind = RecordKind::kOther;
     bool has_nrta_seq_id = false;
     bool has_sequence = false;  // nc_local_id
-    bool is_odd = false;        // kDurationMadeUpKey
+    bool is_anomalous = false;  // kDurationMadeUpKey
     uint32_t duration_key = 0;
     // The attribute that the device stamped.
     std::optional<uint32_t> device_key;

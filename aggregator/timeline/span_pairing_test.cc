@@ -66,10 +66,10 @@ TEST_F(SpanPairingTest, AStopClosesTheLatestStartOfItsTypeAndId) {
 // Their products with the usual odd number have the same upper bits. A table that walks past each
 // of them takes minutes for as many chunks.
 TEST_F(SpanPairingTest, IdsThatAreMadeToMeetCostNoMore) {
-  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
-  uint64_t inverse = kOdd;
-  for (int i = 0; i < 6; ++i) inverse *= 2 - kOdd * inverse;
-  ASSERT_EQ(kOdd * inverse, 1u);
+  constexpr uint64_t kExtreme = 0x9e3779b97f4a7c15u;
+  uint64_t inverse = kExtreme;
+  for (int i = 0; i < 6; ++i) inverse *= 2 - kExtreme * inverse;
+  ASSERT_EQ(kExtreme * inverse, 1u);
   std::vector<PairedEvent> events;
   for (uint64_t i = 0; i < limits::kChunkEventsMax; ++i) {
     events.push_back({"a", Phase::kStart, (i + 1) * inverse});

@@ -101,7 +101,7 @@ void StoreChunkSource::ReportUnreadable(uint32_t stream, uint64_t sequence,
                                         const absl::Status& why) {
   Unreadable& known = unreadable_[stream];
   if (known.reported.size() >= kReportedMax || !known.reported.insert(sequence).second) return;
-  const auto noted = reader_.Stream(stream).NoteUnreadable(
+  const auto noted = reader_.Stream(stream).RecordUnreadable(
       sequence, known.noted + 1, fmt::format("chunk {}: {}", sequence, std::string(why.message())));
   if (noted.ok() && *noted) ++known.noted;
   if (noted.ok()) return;

@@ -54,8 +54,8 @@ absl::StatusOr<bool> StreamIndex::ReadEntry() {
   if (entry.first_timestamp_ns >= until_raw_ns_) {
     ++chunks_passed_over_;
   } else if (entry.event_count > 0) {
-    upcoming_.push_back(
-        {entry.first_timestamp_ns, entry.sequence, entry.event_count, filter_.MaySelectOf(entry)});
+    upcoming_.push_back({entry.first_timestamp_ns, entry.sequence, entry.event_count,
+                         filter_.CanSelectFrom(entry)});
     std::push_heap(upcoming_.begin(), upcoming_.end(), ComesLater);
   }
   return true;

@@ -107,7 +107,7 @@ TEST_F(TimeWindowTest, OneSecondCostsTheSameOutOfAnyLength) {
   EXPECT_LE(source_.entries_read(), 20u * 32) << "one read of each index";
 }
 
-TEST_F(TimeWindowTest, OfStreamsOutsideNothingIsRead) {
+TEST_F(TimeWindowTest, ReadsNothingOfStreamsOutsideWindow) {
   Fill(AddCore(0), 0, 20);
   Fill(AddCore(1), 100, 120);
   Fill(AddCore(2), 200, 220);
@@ -137,7 +137,7 @@ TEST_F(TimeWindowTest, RanksAreSelectedByRangesOfWorkerGid) {
   EXPECT_EQ(source_.chunks_read(), chunks + 30);
 }
 
-TEST_F(TimeWindowTest, OfChunksWithoutASelectedTypeNothingIsRead) {
+TEST_F(TimeWindowTest, SkipsChunksWithoutSelectedType) {
   const uint32_t stream = AddCore(0);
   Fill(stream, 0, 9);
   const auto at = [](uint64_t second) { return kStart + second * kNsPerSecond; };
@@ -167,7 +167,7 @@ TEST_F(TimeWindowTest, OfChunksWithoutASelectedTypeNothingIsRead) {
   EXPECT_EQ(counts_.unreadable_chunks, 2u);
 }
 
-TEST_F(TimeWindowTest, WhatTheIndexKnowsOfTypesChangesNothingThatIsShown) {
+TEST_F(TimeWindowTest, TypeIndexDoesNotChangeOutput) {
   for (uint32_t rank = 0; rank < 4; ++rank) FillAtRandom(AddCore(rank), rank);
   const FakeChunkSource with_types = source_;
   uint64_t shown = 0;
@@ -201,7 +201,7 @@ TEST_F(TimeWindowTest, WhatTheIndexKnowsOfTypesChangesNothingThatIsShown) {
   EXPECT_GT(chunks_spared, 300u);
 }
 
-TEST_F(TimeWindowTest, WhatReachesIntoTheWindowIsThereWithItsOwnTimes) {
+TEST_F(TimeWindowTest, ShowsSpansReachingIntoWindow) {
   const uint32_t stream = AddCore(0);
   const auto at = [](uint64_t ms) { return kStart + ms * 1'000'000; };
   script_.Start("far", at(1'000), 2, 7);

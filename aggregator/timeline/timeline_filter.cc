@@ -62,7 +62,7 @@ std::optional<std::string> OwnTimeWarning(std::span<const StreamDescription> str
           : "they are shown from the start of the capture, not aligned with anything else");
 }
 
-bool TimelineFilter::MaySelectOf(const ChunkEntry& chunk) const {
+bool TimelineFilter::CanSelectFrom(const ChunkEntry& chunk) const {
   if (!chunk.event_types || event_types.selects_all()) return true;
   return std::any_of(chunk.event_types->begin(), chunk.event_types->end(),
                      [this](const std::string& type) { return event_types.Selects(type); });

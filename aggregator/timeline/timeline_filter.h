@@ -37,7 +37,7 @@ struct TimelineFilter {
   // Returns whether an event of the chunk may be selected by its type. True if the chunk's types
   // are not known, and if every type is selected: then an unreadable chunk must be reported even if
   // it turns out to have only metadata.
-  bool MaySelectOf(const ChunkEntry& chunk) const;
+  bool CanSelectFrom(const ChunkEntry& chunk) const;
 };
 
 // Returns the warning about streams with their own time that the filter would select without its

@@ -44,7 +44,7 @@ TEST(TimelineFilter, AChunkIsSelectedByTheTypesOfItsIndexEntry) {
   const auto selects = [&chunk](const std::vector<std::string>& items) {
     TimelineFilter filter;
     filter.event_types = *EventFilter::Parse(items);
-    return filter.MaySelectOf(chunk);
+    return filter.CanSelectFrom(chunk);
   };
   EXPECT_TRUE(selects({}));
   EXPECT_TRUE(selects({"nrt_execute"}));

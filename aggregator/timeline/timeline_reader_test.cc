@@ -111,7 +111,7 @@ TEST_F(TimelineReaderTest, PairsInsideAChunkAndAcrossChunks) {
   EXPECT_EQ(counts_.spans, 3u);
 }
 
-TEST_F(TimelineReaderTest, PairsTheEndsOfAFrameworksSpansAlike) {
+TEST_F(TimelineReaderTest, PairsFrameworkSpanEnds) {
   const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
   script_.Add("step", Phase::kBegin, kBase, 1, 7);
   script_.Add("step", Phase::kBegin, kBase + 10, 2, 7);
@@ -211,7 +211,7 @@ TEST_F(TimelineReaderTest, AWindowSkipsChunksThatLieOutsideIt) {
   EXPECT_LE(source_.chunks_read(), 4u);
 }
 
-TEST_F(TimelineReaderTest, PassesOverAChunkThatCannotBeReadAndSaysSo) {
+TEST_F(TimelineReaderTest, SkipsAndReportsUnreadableChunk) {
   const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
   for (uint64_t i = 0; i < 3; ++i) {
     script_.Span("span", kBase + i * 10, kBase + i * 10 + 5, i + 1);
@@ -393,7 +393,7 @@ class TimelineModelTest
     : public TimelineReaderTest,
       public ::testing::WithParamInterface<std::tuple<int, uint64_t, size_t, size_t>> {};
 
-TEST_P(TimelineModelTest, YieldsWhatTheModelSays) {
+TEST_P(TimelineModelTest, MatchesModel) {
   const auto [seed, overlap_ns, window_bytes_max, name_bytes_max] = GetParam();
   std::mt19937_64 random(static_cast<uint64_t>(seed));
   std::vector<Seen> expected;

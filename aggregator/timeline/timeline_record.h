@@ -77,7 +77,7 @@ inline constexpr uint8_t kVendorClock = 64;
 // The length is unknown, because the one in the event's file is impossible. It is 0 here, and must
 // be in no sum and no quantile. If the end of the span is in another chunk, only the attributes of
 // the end have this mark.
-inline constexpr uint8_t kOddLength = 128;
+inline constexpr uint8_t kInvalidLength = 128;
 
 // One item of the timeline. Lives as long as the batch that it came in. It has no virtual function
 // and no string, because a reading holds hundreds of thousands of them.

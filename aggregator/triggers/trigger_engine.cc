@@ -43,7 +43,7 @@ std::string CauseOf(const TriggerRule& rule, const TriggerIncident& incident,
 
 }  // namespace
 
-std::string_view WordOf(TriggerSuppression reason) {
+std::string_view ToString(TriggerSuppression reason) {
   constexpr std::string_view kWords[] = {"none",     "same_incident", "cool_down",    "per_hour",
                                          "recorded", "refused",       "too_many_jobs"};
   static_assert(std::size(kWords) == kTriggerSuppressions);
@@ -148,8 +148,8 @@ TriggerEngine::Answer TriggerEngine::Judge(State& state, Job& job, const Trigger
     answer.problem = std::move(words);
     return answer;
   };
-  const bool under_way = !job.capture.empty() && captures_.IsRunning(job.capture);
-  if (job.gathering || under_way) {
+  const bool in_progress = !job.capture.empty() && captures_.IsRunning(job.capture);
+  if (job.gathering || in_progress) {
     if (job.incident) {
       job.incident->Add(fired);
       state.status.last_cause = job.incident->Cause();
@@ -343,8 +343,7 @@ absl::StatusOr<CaptureId> TriggerEngine::StartCapture(const TriggerRule& rule,
 }
 
 // The cool-down is shortened, so that the rule can fire again soon.
-void TriggerEngine::TakeBack(State& state, Job& job, const CaptureId& capture,
-                             const std::string& why) {
+void TriggerEngine::Undo(State& state, Job& job, const CaptureId& capture, const std::string& why) {
   job.rest_ns = kRefusedRestNs;
   // A capture that did not start must not use up the hour's number.
   if (const auto fired = std::find(state.hour.begin(), state.hour.end(), job.fired_ns);
@@ -365,7 +364,7 @@ void TriggerEngine::OnNotBegun(const CaptureRecord& record, const std::string& w
     if (entry == state.jobs.end() || entry->second.capture != record.id) continue;
     Job& job = entry->second;
     job.capture = CaptureId();  // the same capture can be reported again
-    if (!job.stream) return TakeBack(state, job, record.id, why);
+    if (!job.stream) return Undo(state, job, record.id, why);
     // Keeps others from starting one until the posted task runs; the firing still counts.
     job.gathering = true;
     auto start = [this, rule = name, job_name = record.spec.selection.job, id = record.id,
@@ -377,8 +376,8 @@ void TriggerEngine::OnNotBegun(const CaptureRecord& record, const std::string& w
       if (!std::exchange(of_job->second.gathering, false)) return;
       const absl::StatusOr<CaptureId> capture = captures_.Start(stream);
       if (!capture.ok()) {
-        return TakeBack(still->second, of_job->second, id,
-                        fmt::format("{}; {}", why, std::string(capture.status().message())));
+        return Undo(still->second, of_job->second, id,
+                    fmt::format("{}; {}", why, std::string(capture.status().message())));
       }
       of_job->second.capture = still->second.status.last_capture = *capture;
     };

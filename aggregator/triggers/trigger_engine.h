@@ -37,7 +37,7 @@ enum class TriggerSuppression : uint8_t {
 // Number of values above, for arrays indexed by them.
 inline constexpr size_t kTriggerSuppressions = 7;
 // Returns the label value in metrics, such as "cool_down".
-std::string_view WordOf(TriggerSuppression reason);
+std::string_view ToString(TriggerSuppression reason);
 
 // A rule with its history, for operators. Counts continue after a restart as far as stored captures
 // show them.
@@ -133,7 +133,7 @@ class TriggerEngine {
   // Removes older times.
   bool IsHourFull(State& state, Answer& answer);
   // Undoes the count of a firing whose capture did not begin, and records it as refused.
-  void TakeBack(State& state, Job& job, const CaptureId& capture, const std::string& why);
+  void Undo(State& state, Job& job, const CaptureId& capture, const std::string& why);
   // Returns the entry of a job and creates it if there is room; null beyond
   // limits::kTriggerJobsMax.
   Job* JobOf(State& state, const std::string& name);

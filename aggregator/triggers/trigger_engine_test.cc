@@ -82,7 +82,7 @@ TEST_F(TriggerEngineTest, StreamsWhereTheSnapshotIsRefused) {
   EXPECT_EQ(captures_.started[0].mode, CaptureMode::kStream);
 }
 
-TEST_F(TriggerEngineTest, SaysThatThereIsNothingToRecord) {
+TEST_F(TriggerEngineTest, ReportsNothingToRecord) {
   TriggerRule rule = Rule("slow");
   rule.duration_ns = 0;
   engine_.SetRules({rule});
@@ -167,7 +167,7 @@ TEST_F(TriggerEngineTest, MakesNoMoreThanItsNumberAnHourOfJobsThatFireAtOnce) {
   EXPECT_THAT(engine_.List()[0].last_problem, HasSubstr("per-hour is 3"));
 }
 
-TEST_F(TriggerEngineTest, MakesNoneWhileItsCaptureGoesOn) {
+TEST_F(TriggerEngineTest, StartsNoneWhileCaptureRuns) {
   TriggerRule rule = Rule("slow");
   rule.cool_down_ns = kSecondNs;
   engine_.SetRules({rule});
@@ -249,7 +249,7 @@ TEST_F(TriggerEngineTest, StreamsWhereTheSnapshotDoesNotBegin) {
 
 // A continuous capture is suspended for the rule's, which names the capture that has what came
 // before.
-TEST_F(TriggerEngineTest, SaysWhereTheTimeBeforeIs) {
+TEST_F(TriggerEngineTest, ReportsWhereEarlierDataIs) {
   engine_.SetRules({Rule("slow")});
   captures_.continuous = {FakeTriggerCaptures::Id(50), 600 * kSecondNs};
   Fire("slow");
@@ -274,7 +274,7 @@ TEST_F(TriggerEngineTest, LeavesItToTheContinuousCaptureWhereItIsToRecordNothing
   EXPECT_EQ(Suppressed(TriggerSuppression::kRecorded), 1u);
 }
 
-TEST_F(TriggerEngineTest, AnswersWhoAsksByName) {
+TEST_F(TriggerEngineTest, AnswersByRuleName) {
   engine_.SetRules({Rule("alert")});
   TriggerEngine::Answer answer = engine_.Fire(Fired("alert", "", 0));
   EXPECT_EQ(answer.capture, FakeTriggerCaptures::Id(1));
@@ -304,7 +304,7 @@ TEST_F(TriggerEngineTest, KeepsWhatItKnowsOfRulesThatAreReadAgain) {
   EXPECT_EQ(engine_.List()[0].fired, 1u);
 }
 
-TEST_F(TriggerEngineTest, ForgetsWhatWasGatheringWhenItsRuleGoes) {
+TEST_F(TriggerEngineTest, ForgetsPendingIncidentOfRemovedRule) {
   engine_.SetRules({Rule("slow")});
   engine_.OnFired(Fired("slow", "j", 1));
   engine_.SetRules({});
@@ -330,7 +330,7 @@ TEST_F(TriggerEngineTest, KnowsNoMoreJobsThanItsLimit) {
   EXPECT_EQ(Suppressed(TriggerSuppression::kTooManyJobs), 1u);
 }
 
-TEST_F(TriggerEngineTest, MayEndWhileItGathers) {
+TEST_F(TriggerEngineTest, CanBeDestroyedWhileGathering) {
   auto engine = std::make_unique<TriggerEngine>(clock_, runner_, captures_);
   engine->SetRules({Rule("slow")});
   engine->OnFired(Fired("slow", "j", 1));
@@ -401,7 +401,7 @@ TEST_F(TriggerRestoreTest, OneThatDidNotBeginIsNotCounted) {
   EXPECT_THAT(captures_.started, SizeIs(1));
 }
 
-TEST_F(TriggerRestoreTest, GoesOnWithACaptureUnderWay) {
+TEST_F(TriggerRestoreTest, ContinuesRunningCapture) {
   engine_.Restore(Record(7, clock_.RealtimeNs() - 90 * kNsPerSecond));
   captures_.running.insert(FakeTriggerCaptures::Id(7));
   engine_.SetRules({FakeTriggerCaptures::Rule("slow")});

@@ -23,9 +23,9 @@ namespace neurontrace {
 namespace {
 
 // How often silence is judged and metrics are published.
-constexpr uint64_t kJudgeIntervalNs = 500'000'000;
+constexpr uint64_t kSilenceCheckIntervalNs = 500'000'000;
 // Agents report changes every half second, and that they are alive every two.
-constexpr uint64_t kHeardLatelyNs = 5'000'000'000;
+constexpr uint64_t kRecentReportNs = 5'000'000'000;
 // How long a POST waits for the sequence before it is answered with 503.
 constexpr std::chrono::milliseconds kPostPatience{5'000};
 
@@ -39,12 +39,12 @@ bool SelectsAllOf(const CaptureSpec& wide, const CaptureSpec& narrow) {
 }
 
 // Returns whether a capture holds its workers or is about to.
-bool IsUnderWay(CaptureState state) {
+bool IsInProgress(CaptureState state) {
   return state == CaptureState::kArming || state == CaptureState::kRecording;
 }
 
 // NotBegin has made the reason the first warning of the end.
-std::string WhyNotBegun(const CaptureRecord& record) {
+std::string NotBegunReason(const CaptureRecord& record) {
   return record.end_warnings.empty() ? "" : record.end_warnings.front();
 }
 
@@ -70,7 +70,7 @@ TriggerService::Metrics::Metrics(prometheus::Registry& registry)
                                    "Times that a rule fired without starting a capture, by reason");
   for (size_t i = 1; i < kTriggerSuppressions; ++i) {
     suppressed[i] =
-        &family.Add({{"reason", std::string(WordOf(static_cast<TriggerSuppression>(i)))}});
+        &family.Add({{"reason", std::string(ToString(static_cast<TriggerSuppression>(i)))}});
   }
 }
 
@@ -96,12 +96,12 @@ TriggerService::TriggerService(std::unique_ptr<RuleFile> rules, TriggerPosts pos
 // Every attempt is in the audit log, because nobody requested it personally.
 absl::StatusOr<CaptureId> TriggerService::Start(const CaptureSpec& spec) {
   const absl::StatusOr<CaptureRecord> record = deps_.coordinator.StartCapture(spec);
-  deps_.audit.Write(BegunByRule(spec.name, spec, record));
+  deps_.audit.Write(StartedByRule(spec.name, spec, record));
   RETURN_IF_ERROR(record.status());
   // StartCapture succeeds if the capture exists; it may have ended already for lack of workers.
   if (record->state == CaptureState::kNotBegun) {
     return FailedPrecondition("capture {} did not start: {}", record->id.ToString(),
-                              WhyNotBegun(*record));
+                              NotBegunReason(*record));
   }
   SPDLOG_INFO("capture {}: {}", record->id.ToString(), spec.cause);
   return record->id;
@@ -147,33 +147,33 @@ v1::AgentOrder TriggerService::RulesOrder() const {
 
 void TriggerService::Tick() {
   const uint64_t now_ns = deps_.clock.MonotonicNs();
-  if (now_ns < judged_ns_ + kJudgeIntervalNs) return;
+  if (now_ns < judged_ns_ + kSilenceCheckIntervalNs) return;
   judged_ns_ = now_ns;
-  if (silence_.has_rules()) JudgeSilence(now_ns);
+  if (silence_.has_rules()) CheckSilentWorkers(now_ns);
   PublishMetrics();
 }
 
 // Only agents that have reported lately are evidence: silence of a worker whose agent is silent
 // means nothing.
-void TriggerService::JudgeSilence(uint64_t now_ns) {
+void TriggerService::CheckSilentWorkers(uint64_t now_ns) {
   silence_.KeepOnly([this](const CaptureId& id) { return IsRunning(id); });
   // An index by instance, because every worker is looked up.
-  std::map<std::string_view, const KnownAgent*> heard;
+  std::map<std::string_view, const KnownAgent*> has_reported;
   const uint64_t realtime_ns = deps_.clock.RealtimeNs();
   for (const auto& [agent_id, agent] : deps_.coordinator.registry().agents()) {
-    const bool is_heard = agent.last_seen_realtime_ns + kHeardLatelyNs >= realtime_ns;
-    if (agent.connection && is_heard) heard[agent.info.instance_id] = &agent;
+    const bool is_reporting = agent.last_seen_realtime_ns + kRecentReportNs >= realtime_ns;
+    if (agent.connection && is_reporting) has_reported[agent.info.instance_id] = &agent;
   }
-  const auto is_heard = [&heard](const WorkerIdentity& worker) {
-    const auto agent = heard.find(worker.instance_id);
-    return agent != heard.end() && agent->second->workers.contains(worker);
+  const auto is_reporting = [&has_reported](const WorkerIdentity& worker) {
+    const auto agent = has_reported.find(worker.instance_id);
+    return agent != has_reported.end() && agent->second->workers.contains(worker);
   };
-  for (const TriggerFired& fired : silence_.Judge(now_ns, is_heard)) engine_.OnFired(fired);
+  for (const TriggerFired& fired : silence_.Judge(now_ns, is_reporting)) engine_.OnFired(fired);
   judging_ns_ += deps_.clock.MonotonicNs() - now_ns;
 }
 
 void TriggerService::OnCaptureChanged(const CaptureRecord& record) {
-  if (record.state == CaptureState::kNotBegun) engine_.OnNotBegun(record, WhyNotBegun(record));
+  if (record.state == CaptureState::kNotBegun) engine_.OnNotBegun(record, NotBegunReason(record));
 }
 
 void TriggerService::PublishMetrics() {
@@ -224,7 +224,7 @@ void TriggerService::OnWorkerStatus(const std::string& agent_id,
 CaptureId TriggerService::FlightRecorderOf(const CaptureSpec& spec) const {
   CaptureId found;
   for (const CaptureRecord& record : deps_.coordinator.Running()) {
-    if (!MayOverlap(record.spec, spec) || !IsUnderWay(record.state)) continue;
+    if (!CanOverlap(record.spec, spec) || !IsInProgress(record.state)) continue;
     if (record.spec.mode == CaptureMode::kContinuous) return {};
     if (record.spec.mode != CaptureMode::kFlightRecorder) continue;
     if (!found.empty()) return {};
@@ -237,7 +237,7 @@ CaptureId TriggerService::FlightRecorderOf(const CaptureSpec& spec) const {
 CaptureId TriggerService::RecorderOf(const CaptureSpec& spec) const {
   for (const CaptureRecord& record : deps_.coordinator.Running()) {
     const bool is_snapshot = record.spec.mode == CaptureMode::kSnapshot;
-    const bool records = record.spec.mode == CaptureMode::kStream && IsUnderWay(record.state);
+    const bool records = record.spec.mode == CaptureMode::kStream && IsInProgress(record.state);
     if ((is_snapshot || records) && SelectsAllOf(record.spec, spec)) return record.id;
   }
   return {};
@@ -254,7 +254,7 @@ TriggerCaptures::Continuous TriggerService::ContinuousOf(const CaptureSpec& spec
 }
 
 // Helps with rules that never fire: nothing else shows that no events reach the agents.
-std::string TriggerService::WhyCannotFire(const TriggerRule& rule) const {
+std::string TriggerService::CannotFireReason(const TriggerRule& rule) const {
   const AgentRegistry& registry = deps_.coordinator.registry();
   if (rule.kind == TriggerKind::kPost) return "";
   if (registry.connected() == 0) return "cannot fire now: no agent is connected";
@@ -263,7 +263,7 @@ std::string TriggerService::WhyCannotFire(const TriggerRule& rule) const {
   spec.selection.job = rule.job;
   const std::vector<CaptureRecord> running = deps_.coordinator.Running();
   const bool sees = std::any_of(running.begin(), running.end(), [&](const CaptureRecord& record) {
-    return record.state == CaptureState::kRecording && MayOverlap(record.spec, spec) &&
+    return record.state == CaptureState::kRecording && CanOverlap(record.spec, spec) &&
            (record.spec.mode == CaptureMode::kStream ||
             record.spec.mode == CaptureMode::kContinuous);
   });
@@ -290,7 +290,7 @@ v1::ListTriggersReply TriggerService::List() const {
     trigger.set_last_fired_realtime_ns(status.last_fired_realtime_ns);
     trigger.set_last_cause(status.last_cause);
     if (!status.last_capture.empty()) trigger.set_last_capture_id(status.last_capture.ToString());
-    const std::string blind = WhyCannotFire(status.rule);
+    const std::string blind = CannotFireReason(status.rule);
     const bool both = !blind.empty() && !status.last_problem.empty();
     trigger.set_last_problem(blind + (both ? "; last: " : "") + status.last_problem);
   }
@@ -334,7 +334,7 @@ PostAnswer TriggerService::Post(const PostRequest& request) {
   if (rule->kind != TriggerKind::kPost) {
     return {404,
             fmt::format("the rule has `when = \"{}\"`, but only `when = \"post\"` accepts a POST\n",
-                        WordOf(rule->kind))};
+                        ToString(rule->kind))};
   }
   const std::string cause = CutCause(request.body, limits::kDetailBytesMax);
   const TriggerEngine::Answer answer = engine_.Fire(

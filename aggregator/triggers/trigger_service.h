@@ -100,9 +100,9 @@ class TriggerService final : public TriggerReportHandler,
   // Puts the rules into force here and sends them to all connected agents.
   void Apply(std::vector<TriggerRule> rules);
   // Returns why the rule cannot fire at present; empty: it can.
-  std::string WhyCannotFire(const TriggerRule& rule) const;
+  std::string CannotFireReason(const TriggerRule& rule) const;
   // Fires kSilentCore rules. Takes time proportional to the number of watched workers.
-  void JudgeSilence(uint64_t now_ns);
+  void CheckSilentWorkers(uint64_t now_ns);
   // PostHandler. Called on other threads; waits for the sequence.
   PostAnswer TakePost(const PostRequest& request) override;
   // Handles one POST on the sequence: 202 if the rule fired, 404 for a rule that no POST can fire,

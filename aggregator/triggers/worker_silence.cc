@@ -11,7 +11,7 @@ namespace neurontrace {
 namespace {
 
 // An aggregator that was stopped for longer has missed reports, so that time does not count.
-constexpr uint64_t kStoodStillNs = 2'000'000'000;
+constexpr uint64_t kPausedNs = 2'000'000'000;
 
 }  // namespace
 
@@ -57,14 +57,14 @@ WorkerSilence::Group WorkerSilence::GroupOf(const Key& key, const Worker& worker
 // each group, and finally compares each worker with its group. Its cost is the number of rules
 // times that of workers.
 std::vector<TriggerFired> WorkerSilence::Judge(
-    uint64_t now_ns, const std::function<bool(const WorkerIdentity&)>& is_heard) {
+    uint64_t now_ns, const std::function<bool(const WorkerIdentity&)>& is_reporting) {
   std::vector<TriggerFired> fired;
   const uint64_t gap_ns = judged_ns_ == 0 ? 0 : now_ns - judged_ns_;
   judged_ns_ = now_ns;
   std::map<Group, uint64_t> newest_ns;
   for (auto& [key, worker] : workers_) {
     // Time in which nothing could be observed does not count as silence.
-    if (gap_ns > kStoodStillNs || !is_heard(key.second)) worker.changed_ns += gap_ns;
+    if (gap_ns > kPausedNs || !is_reporting(key.second)) worker.changed_ns += gap_ns;
     worker.changed_ns = std::min(worker.changed_ns, now_ns);
     uint64_t& newest = newest_ns[GroupOf(key, worker)];
     newest = std::max(newest, worker.changed_ns);

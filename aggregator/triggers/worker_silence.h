@@ -34,7 +34,7 @@ class WorkerSilence {
   // Returns the workers that are newly silent. `is_heard`: the worker's agent is connected and has
   // reported recently; otherwise nothing is known. Times are monotonic.
   std::vector<TriggerFired> Judge(uint64_t now_ns,
-                                  const std::function<bool(const WorkerIdentity&)>& is_heard);
+                                  const std::function<bool(const WorkerIdentity&)>& is_reporting);
 
   // Lets callers skip the reports of workers while no rule needs them.
   bool has_rules() const { return !rules_.empty(); }

@@ -35,7 +35,7 @@ class WorkerSilenceTest : public testing::Test {
                       job, now_ns_);
   }
   std::vector<TriggerFired> Judge() {
-    return silence_.Judge(now_ns_, [this](const WorkerIdentity&) { return heard_; });
+    return silence_.Judge(now_ns_, [this](const WorkerIdentity&) { return reporting_; });
   }
   // Worker 2 continues, and it is judged every half second.
   std::vector<TriggerFired> Pass(uint64_t ns) {
@@ -51,12 +51,12 @@ class WorkerSilenceTest : public testing::Test {
 
   uint64_t now_ns_ = 100 * kSecond;
   uint64_t events_ = 1;
-  bool heard_ = true;
+  bool reporting_ = true;
   bool busy_ = true;
   WorkerSilence silence_;
 };
 
-TEST_F(WorkerSilenceTest, TellsTheSilentOneOnce) {
+TEST_F(WorkerSilenceTest, ReportsSilentWorkerOnce) {
   Report(1, 10);
   Report(2, 1);
   EXPECT_THAT(Pass(4 * kSecond - 1), IsEmpty());
@@ -71,7 +71,7 @@ TEST_F(WorkerSilenceTest, TellsTheSilentOneOnce) {
   EXPECT_THAT(Pass(4 * kSecond), SizeIs(1));
 }
 
-TEST_F(WorkerSilenceTest, TellsNobodyWhereAllAreSilent) {
+TEST_F(WorkerSilenceTest, ReportsNobodyIfAllAreSilent) {
   Report(1, 10);
   Report(2, 1);
   busy_ = false;
@@ -84,14 +84,14 @@ TEST_F(WorkerSilenceTest, KnowsPeersByTheirJob) {
   EXPECT_THAT(Pass(60 * kSecond), IsEmpty());
 }
 
-TEST_F(WorkerSilenceTest, LooksAtTheJobOfTheRuleAlone) {
+TEST_F(WorkerSilenceTest, ConsidersOnlyJobOfRule) {
   SetRule("another", 4 * kSecond);
   Report(1, 10);
   Report(2, 1);
   EXPECT_THAT(Pass(60 * kSecond), IsEmpty());
 }
 
-TEST_F(WorkerSilenceTest, LooksOnlyAtWorkersThatRecordAndHaveHadEvents) {
+TEST_F(WorkerSilenceTest, ConsidersOnlyRecordingWorkersWithEvents) {
   Report(1, 0);
   Report(3, 10, "j", CaptureWorkerState::kSuspended);
   Report(4, 10);
@@ -101,18 +101,18 @@ TEST_F(WorkerSilenceTest, LooksOnlyAtWorkersThatRecordAndHaveHadEvents) {
   EXPECT_THAT(Pass(60 * kSecond), IsEmpty());
 }
 
-TEST_F(WorkerSilenceTest, KnowsNothingOfWhomItDoesNotHear) {
+TEST_F(WorkerSilenceTest, IgnoresWorkersOfDisconnectedAgents) {
   Report(1, 10);
   Report(2, 1);
   Pass(3 * kSecond);
-  heard_ = false;
+  reporting_ = false;
   EXPECT_THAT(Pass(60 * kSecond), IsEmpty());
-  heard_ = true;
+  reporting_ = true;
   EXPECT_THAT(Pass(kSecond / 2), IsEmpty());
   EXPECT_THAT(Pass(kSecond), SizeIs(1));
 }
 
-TEST_F(WorkerSilenceTest, IsNotDeceivedByStandingStillItself) {
+TEST_F(WorkerSilenceTest, IgnoresSilenceDuringOwnPause) {
   Report(1, 10);
   Report(2, 1);
   Pass(kSecond);

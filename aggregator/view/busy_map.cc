@@ -64,7 +64,7 @@ absl::Status BusyMap::WriteEvent(const TimelineRecord& record, uint64_t,
     return absl::OkStatus();
   }
   // The length of a span without its stop or its start is not known.
-  if ((record.flags & (kOddLength | kStartLost)) != 0) return absl::OkStatus();
+  if ((record.flags & (kInvalidLength | kStartLost)) != 0) return absl::OkStatus();
   const bool is_hardware = rows_.row(placement.row).source == RowSource::kHardware;
   (is_hardware ? row.hardware : row.other).Add(window_, record.start_ns, record.end_ns);
   return absl::OkStatus();

@@ -64,9 +64,9 @@ void WriteGaps(const StreamDescription& stream, const ClockMap& clock, JsonWrite
         .Member("end_ns", Number(clock.ToReference(gap.last_timestamp_ns)))
         .Member("events", Number(gap.events))
         .Member("events_unknown", gap.events_unknown)
-        .Member("kind", IsGivenWay(gap) ? "suspension"
-                        : is_damage     ? "damage"
-                                        : "loss")
+        .Member("kind", IsSuspension(gap) ? "suspension"
+                        : is_damage       ? "damage"
+                                          : "loss")
         .Member("reason", fmt::format("{}, {}", ToString(gap.place), ToString(gap.reason)))
         .Member("detail", gap.detail)
         .Close('}');

@@ -49,7 +49,7 @@ std::string FlagTexts(const TimelineRecord& record) {
   if ((record.flags & kStartLost) != 0) json.Value("start_lost");
   if ((record.flags & kDeviceClock) != 0) json.Value("device_clock");
   if ((record.flags & kVendorClock) != 0) json.Value("no_bound");
-  if ((record.flags & kOddLength) != 0) json.Value("impossible_length");
+  if ((record.flags & kInvalidLength) != 0) json.Value("impossible_length");
   return json.Close(']').Take();
 }
 
@@ -136,7 +136,7 @@ absl::Status EventCollector::WriteStop(const TimelineRecord& record) {
   if (waiting == waiting_.end()) return absl::OkStatus();
   std::string& arguments = found_[waiting->second].arguments;
   JsonMembers members(arguments);
-  for (const EventAttribute& attribute : attributes_.OfStop(record)) {
+  for (const EventAttribute& attribute : attributes_.ForStop(record)) {
     members.AppendFreeKey(attribute.name, "stop_");
     AppendValue(attribute, arguments);
   }

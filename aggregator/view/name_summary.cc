@@ -66,7 +66,7 @@ absl::Status NameSummary::WriteEvent(const TimelineRecord& record, uint64_t,
     ++lines_[line].instants;
     return absl::OkStatus();
   }
-  if ((record.flags & (kOddLength | kStartLost | kOpen)) != 0) {
+  if ((record.flags & (kInvalidLength | kStartLost | kOpen)) != 0) {
     ++without_length_;
     return absl::OkStatus();
   }

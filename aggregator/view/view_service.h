@@ -41,7 +41,7 @@ class ViewService final : public CaptureViewer, private ViewClocks {
 
  private:
   absl::StatusOr<CaptureClocks> ClocksOf(const CaptureRecord& record) override {
-    return clocks_.OfCapture(record);
+    return clocks_.ForCapture(record);
   }
 
   ClockService& clocks_;

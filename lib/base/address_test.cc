@@ -54,12 +54,12 @@ TEST(AddressTest, GivesTheHostWithoutBrackets) {
   EXPECT_EQ(parsed->port, 9400);
 }
 
-TEST(AddressTest, SaysWhichAddressIsWrong) {
+TEST(AddressTest, ReportsInvalidAddress) {
   EXPECT_NE(CheckAddress("host:99999").find("host:99999"), std::string::npos);
   EXPECT_NE(CheckAddress("host:99999").find("65535"), std::string::npos);
 }
 
-TEST(AddressTest, LoopbackIsWhatOnlyThisMachineReaches) {
+TEST(AddressTest, DetectsLoopback) {
   for (const char* const here : {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"}) {
     EXPECT_TRUE(IsLoopback(here)) << here;
   }

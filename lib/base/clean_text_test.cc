@@ -13,7 +13,7 @@ TEST(CleanText, LeavesGoodTextAlone) {
   }
 }
 
-TEST(CleanText, ReplacesWhatIsNotTextByteByByte) {
+TEST(CleanText, ReplacesInvalidBytes) {
   EXPECT_EQ(CleanText("a\nb\x7f", 100), "a?b?");
   EXPECT_EQ(CleanText("a\xff\x80z", 100), "a??z");
   EXPECT_EQ(CleanText("\xc0\xaf", 100), "??");            // overlong

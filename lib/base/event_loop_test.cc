@@ -56,7 +56,7 @@ TEST(EventLoop, LetsAWatchRemoveItself) {
   close(fds[1]);
 }
 
-TEST(FakeTaskRunner, StopsAtEveryTaskOnTheWay) {
+TEST(FakeTaskRunner, StopsAtEveryPendingTask) {
   FakeClock clock;
   FakeTaskRunner runner(clock);
   const uint64_t start = clock.MonotonicNs();

@@ -148,7 +148,7 @@ void FakeFileSystem::Record(Change change) {
 
 // Leaves of a file what a crash leaves: everything that was synced, and any part of the rest.
 void FakeFileSystem::Survive(Node& node) {
-  const size_t sure = std::min({node.synced, node.doubtful_from, node.contents.size()});
+  const size_t sure = std::min({node.synced, node.uncertain_from, node.contents.size()});
   const size_t unsure = node.contents.size() - sure;
   if (unsure > 0) {
     node.contents.resize(sure + random_.Next64() % (unsure + 1));
@@ -161,7 +161,7 @@ void FakeFileSystem::Survive(Node& node) {
     }
   }
   node.synced = node.contents.size();
-  node.doubtful_from = ~size_t{0};
+  node.uncertain_from = ~size_t{0};
 }
 
 void FakeFileSystem::Crash() {
@@ -274,7 +274,7 @@ absl::Status FakeFileSystem::Sync(Node& node, const std::string& path) {
   if (absl::Status status = Begin(Operation::kSync, path); !status.ok()) {
     // As Linux does it: after a failed fsync the kernel marks the pages clean, so the next fsync
     // succeeds without having written them ("PostgreSQL's fsync() surprise", LWN, April 2018).
-    if (!powered_off_) node.doubtful_from = std::min(node.doubtful_from, node.synced);
+    if (!powered_off_) node.uncertain_from = std::min(node.uncertain_from, node.synced);
     return status;
   }
   node.synced = node.contents.size();

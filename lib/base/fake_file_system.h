@@ -101,8 +101,8 @@ class FakeFileSystem final : public FileSystem {
   struct Node {
     bool is_directory = false;
     std::string contents;
-    size_t synced = 0;                  // bytes that survive a crash
-    size_t doubtful_from = ~size_t{0};  // a Sync failed: from here on nothing survives surely
+    size_t synced = 0;                   // bytes that survive a crash
+    size_t uncertain_from = ~size_t{0};  // a Sync failed: from here on nothing survives surely
   };
   using Tree = std::map<std::string, std::shared_ptr<Node>>;
   struct Change {  // of a directory's entries

@@ -54,7 +54,7 @@ class AnyFileSystem : public ::testing::TestWithParam<bool> {
   std::unique_ptr<FileSystem> disk_;
 };
 
-TEST_P(AnyFileSystem, WhatIsAppendedIsRead) {
+TEST_P(AnyFileSystem, ReadsAppendedBytes) {
   const std::string path = root_ + "/d/x";
   auto file = disk_->Create(path);
   ASSERT_TRUE(file.ok());
@@ -70,7 +70,7 @@ TEST_P(AnyFileSystem, WhatIsAppendedIsRead) {
   EXPECT_TRUE(disk_->SyncDirectory(root_ + "/d").ok());
 }
 
-TEST_P(AnyFileSystem, CreateEmptiesWhatIsThere) {
+TEST_P(AnyFileSystem, CreateTruncatesExistingFile) {
   Write(root_ + "/d/x", "long");
   Write(root_ + "/d/x", "s");
   EXPECT_EQ(*(*disk_->OpenForReading(root_ + "/d/x"))->Read(0, 9), "s");
@@ -158,7 +158,7 @@ class FakeDisk : public ::testing::Test {
   FakeFileSystem disk_{7};
 };
 
-TEST_F(FakeDisk, CrashKeepsWhatWasSyncedAndAnyPartOfTheRest) {
+TEST_F(FakeDisk, CrashKeepsSyncedDataAndAnyPartOfRest) {
   std::set<size_t> lengths;
   bool damaged = false;
   for (int round = 0; round < 200; ++round) {
@@ -241,7 +241,7 @@ TEST_F(FakeDisk, SyncThatFailedIsNotMadeGoodByALaterOne) {
   EXPECT_TRUE(lost);
 }
 
-TEST_F(FakeDisk, FullDiskTakesWhatFits) {
+TEST_F(FakeDisk, FullDiskWritesPartially) {
   disk_.SetCapacity(5);
   auto file = disk_.Create("/s/x");
   EXPECT_TRUE((*file)->Append("abc").ok());

@@ -13,7 +13,7 @@ constexpr uint64_t kSecond = 1'000 * kMs;
 constexpr uint64_t kDay = 86'400 * kSecond;
 constexpr uint64_t kStart = 1'000 * kSecond;
 
-TEST(FillRateTest, NothingIsKnownBeforeTheFirstLook) {
+TEST(FillRateTest, UnknownBeforeFirstPoll) {
   FillRate fill;
   fill.Begin(kStart);
   EXPECT_FALSE(fill.known());
@@ -52,7 +52,7 @@ TEST(FillRateTest, RisesWithinATenthOfASecondAndFallsWithinSeconds) {
   EXPECT_LT(fill.per_second(), 2'000);
 }
 
-TEST(FillRateTest, WhatIsLeftBehindRaisesTheRateAndWaits) {
+TEST(FillRateTest, RemainderRaisesRate) {
   FillRate fill;
   fill.Begin(kStart);
   fill.Took(kStart + 100 * kMs, 4096, false);

@@ -6,7 +6,7 @@
 namespace neurontrace {
 namespace {
 
-TEST(JsonText, EscapesWhatHasTo) {
+TEST(JsonText, EscapesRequiredCharacters) {
   EXPECT_EQ(JsonText("a\"b\\c"), "\"a\\\"b\\\\c\"");
   EXPECT_EQ(JsonText("line\n\x01"), "\"line\\n\\u0001\"");
   EXPECT_EQ(JsonText("\xff…"), "\"?…\"");

@@ -30,7 +30,7 @@ TEST(PostAndWait, ReturnsTheFunctionsResult) {
   thread.join();
 }
 
-TEST(PostAndWait, NamesWhatDidNotAnswerAndNeverRunsTheFunction) {
+TEST(PostAndWait, NamesUnresponsiveRunnerAndNeverRunsFunction) {
   EventLoop loop;  // does not run yet
   std::atomic<bool> ran = false;
   const absl::Status status =

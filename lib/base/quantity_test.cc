@@ -33,7 +33,7 @@ TEST(QuantityTest, SizesAreOf1000AndWithAnIOf1024) {
   }
 }
 
-TEST(QuantityTest, WhatIsNoSizeIsRefused) {
+TEST(QuantityTest, RejectsInvalidSizes) {
   for (const char* const bad : {"1Kb",     "2Mib",
                                 "",        "-1",
                                 "-5GB",    "+1",

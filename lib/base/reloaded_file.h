@@ -26,13 +26,13 @@ class ReloadedFile {
   // Reads the file for the first time. Returns the reader's error, after which contents() is a
   // default value.
   absl::Status Load() {
-    file_.MayBeNew();
+    file_.IsPossiblyNew();
     return Read();
   }
   // Reads the file if it may be new, or in any case with `force`. Returns whether the contents or
   // the problem have changed.
   bool Poll(bool force) {
-    if (!file_.MayBeNew() && !force) return false;
+    if (!file_.IsPossiblyNew() && !force) return false;
     const Contents contents = contents_;
     const std::string problem = problem_;
     return !Read().ok() ? problem_ != problem : !problem.empty() || !(contents_ == contents);

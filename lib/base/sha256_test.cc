@@ -14,7 +14,7 @@ TEST(Sha256Test, GivesTheStandardsExamples) {
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 
-TEST(Sha256Test, PiecesGiveWhatTheWholeGivesAndFinishBeginsAnew) {
+TEST(Sha256Test, PiecewiseHashEqualsWholeAndFinishResets) {
   Sha256 sha;
   sha.Update("a");
   sha.Update("");

@@ -61,7 +61,7 @@ absl::StatusOr<std::string> ReadTokenFile(const std::string& path, size_t bytes_
   return token;
 }
 
-bool FileVersion::WasYoungAt(uint64_t read_realtime_ns) const {
+bool FileVersion::WasRecentAt(uint64_t read_realtime_ns) const {
   // A time of change in the future proves nothing about the order of two writes.
   return changed_ns > read_realtime_ns || read_realtime_ns - changed_ns < kTickNs;
 }

@@ -33,7 +33,7 @@ struct FileVersion {
 
   // Returns whether the file, read at `read_realtime_ns`, could have been written again within a
   // tick of its file system's clock, so that an equal mark proves nothing.
-  bool WasYoungAt(uint64_t read_realtime_ns) const;
+  bool WasRecentAt(uint64_t read_realtime_ns) const;
 
   friend bool operator==(const FileVersion&, const FileVersion&) = default;
 };

@@ -41,7 +41,7 @@ TEST_F(SmallFileTest, ReadsUpToTheLimit) {
               HasSubstr("/f is larger than 4 bytes"));
 }
 
-TEST_F(SmallFileTest, RefusesWhatIsNoFile) {
+TEST_F(SmallFileTest, RejectsNonFiles) {
   EXPECT_TRUE(absl::IsNotFound(ReadSmallFile(directory_ / "none", 9).status()));
   EXPECT_THAT(std::string(ReadSmallFile(directory_, 9).status().message()),
               HasSubstr("is not a regular file"));
@@ -51,7 +51,7 @@ TEST_F(SmallFileTest, RefusesWhatIsNoFile) {
               HasSubstr("is not a regular file"));
 }
 
-TEST_F(SmallFileTest, SaysOfADiskThatFailsWhichFileItHas) {
+TEST_F(SmallFileTest, ReportsFileOfFailingDisk) {
   std::filesystem::create_symlink("/proc/self/mem", directory_ / "bad");
   EXPECT_THAT(std::string(ReadSmallFile(directory_ / "bad", 9).status().message()),
               HasSubstr("/bad cannot be read: Input/output error"));
@@ -82,8 +82,8 @@ TEST_F(SmallFileTest, AnotherVersionHasAnotherMark) {
 
 TEST_F(SmallFileTest, AMarkProvesNothingOfAYoungFile) {
   const FileVersion mark{.changed_ns = 10'000'000'000};
-  EXPECT_TRUE(mark.WasYoungAt(11'000'000'000));
-  EXPECT_FALSE(mark.WasYoungAt(13'000'000'000));
+  EXPECT_TRUE(mark.WasRecentAt(11'000'000'000));
+  EXPECT_FALSE(mark.WasRecentAt(13'000'000'000));
 }
 
 TEST_F(SmallFileTest, AReloadedFileKeepsItsLastGoodVersion) {

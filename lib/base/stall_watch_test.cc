@@ -39,7 +39,7 @@ TEST_F(StallWatchTest, EndsWhereTooLittleComesInOnePeriod) {
   EXPECT_EQ(ended_, 1);
 }
 
-TEST_F(StallWatchTest, LetsWhatMovesGoOn) {
+TEST_F(StallWatchTest, KeepsMovingTransfers) {
   for (int i = 0; i < 50; ++i) {
     watch_->Progress(5);
     runner_.AdvanceNs(50);

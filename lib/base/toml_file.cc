@@ -303,8 +303,8 @@ absl::Status TomlProblems::status() const {
 }
 
 // Continues after an error, so that a user sees all problems of a file at once.
-bool TakeTomlSection(const TomlNode& section, const std::vector<TomlKey>& keys,
-                     TomlProblems& problems) {
+bool ParseTomlSection(const TomlNode& section, const std::vector<TomlKey>& keys,
+                      TomlProblems& problems) {
   bool is_good = true;
   const auto complain = [&](const TomlNode& at, const std::string& words) {
     is_good = false;
@@ -348,7 +348,7 @@ bool TakeTomlSection(const TomlNode& section, const std::vector<TomlKey>& keys,
   return is_good;
 }
 
-std::function<std::string(const TomlNode& value)> TakeTomlString(std::string& to) {
+std::function<std::string(const TomlNode& value)> ParseTomlString(std::string& to) {
   return [&to](const TomlNode& value) -> std::string {
     if (value.kind != TomlKind::kString) return "must be a quoted string";
     to = value.text;

@@ -87,11 +87,11 @@ struct TomlKey {
 // Passes the values of a section to `take` of their keys. Returns false if anything is wrong, after
 // adding it to `problems`: an unknown key, an empty value, an array where one value is expected, or
 // a value that `take` refuses.
-bool TakeTomlSection(const TomlNode& section, const std::vector<TomlKey>& keys,
-                     TomlProblems& problems);
+bool ParseTomlSection(const TomlNode& section, const std::vector<TomlKey>& keys,
+                      TomlProblems& problems);
 
 // Returns a `take` for TomlKey that accepts strings alone and stores them in `to`, which must
 // outlive it.
-std::function<std::string(const TomlNode& value)> TakeTomlString(std::string& to);
+std::function<std::string(const TomlNode& value)> ParseTomlString(std::string& to);
 
 }  // namespace neurontrace

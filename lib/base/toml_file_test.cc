@@ -47,7 +47,7 @@ TEST(TomlFileTest, ValuesHaveTheirPlacesAndTheOrderOfTheFile) {
   EXPECT_EQ(list.children[1].column, 14u);
 }
 
-TEST(TomlFileTest, WhatIsWrittenIsReadAsTheSame) {
+TEST(TomlFileTest, RoundTripsWrittenToml) {
   const std::string text = R"({"a b" = "q\"\\\u0001é", "n" = [1, 2.5], "t" = {"x" = true}})";
   const auto root = ParseToml("rule = " + text, "f");
   ASSERT_TRUE(root.ok()) << root.status();
@@ -148,11 +148,11 @@ TEST(TomlFileTest, SectionsHandValuesToTheirKeys) {
       all.push_back(value.text);
       return std::string(value.text == "bad" ? "is not good" : "");
     };
-    const bool is_good = TakeTomlSection(root->children[0],
-                                         {{"name", TakeTomlString(name)},
-                                          {.name = "all", .take = take, .is_list = true},
-                                          {.name = "token", .take = take, .is_secret = true}},
-                                         problems);
+    const bool is_good = ParseTomlSection(root->children[0],
+                                          {{"name", ParseTomlString(name)},
+                                           {.name = "all", .take = take, .is_list = true},
+                                           {.name = "token", .take = take, .is_secret = true}},
+                                          problems);
     EXPECT_EQ(is_good, problems.status().ok());
     return std::string(problems.status().message());
   };

@@ -19,14 +19,14 @@ class WatchedFile {
 
   // Returns whether the file may have changed since the last call; true at the first. The caller
   // reads the file after this returns, not before.
-  bool MayBeNew();
+  bool IsPossiblyNew();
 
   const std::string& path() const { return path_; }
 
  private:
   const std::string path_;
   const Clock& clock_;
-  // Whether MayBeNew was called; then the version that it saw, and when.
+  // Whether IsPossiblyNew was called; then the version that it saw, and when.
   bool has_checked_ = false;
   FileVersion mark_;
   uint64_t checked_realtime_ns_ = 0;

@@ -49,7 +49,7 @@ std::optional<uint64_t> ReceiveStampNs(const msghdr& message) {
   return std::nullopt;
 }
 
-void ReceiveStamps::Look() {
+void ReceiveStamps::Poll() {
   // A stamp lies between two looks. If REALTIME ran over that whole span as it was steered, it did
   // not step within it, and the distance from the stamp to now is a duration.
   if (now_.raw_end_ns != 0) before_ = now_;

@@ -33,7 +33,7 @@ class ReceiveStamps {
 
   // Called once for all packets that were received together, after they were; then OnRaw for each
   // of them.
-  void Look();
+  void Poll();
   // Returns the time of arrival in ns of raw. Without a stamp it is the time of the last Look.
   uint64_t OnRaw(std::optional<uint64_t> stamp_realtime_ns);
 

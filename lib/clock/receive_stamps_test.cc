@@ -17,25 +17,25 @@ TEST(ReceiveStamps, TakeAwayTheTimeUntilTheProgramLooks) {
   FakeHostClocks clocks;
   clocks.SteerPpm(20);
   ReceiveStamps stamps(clocks);
-  stamps.Look();
+  stamps.Poll();
   clocks.AdvanceNs(100'000'000);
   const uint64_t came_raw = clocks.RawNs();
   const uint64_t stamp = clocks.realtime_ns();
   clocks.AdvanceNs(60'000);
-  stamps.Look();
+  stamps.Poll();
   const uint64_t on_raw = stamps.OnRaw(stamp);
   EXPECT_GE(on_raw, came_raw);
   EXPECT_LT(on_raw, came_raw + 250);  // the bracket and 0.06 % of 60 us
   EXPECT_EQ(stamps.without_kernel(), 0u);
 }
 
-TEST(ReceiveStamps, AreTheMomentOfLookingAtFirstAndWithoutAStamp) {
+TEST(ReceiveStamps, FallBackToReadTimeWithoutStamp) {
   FakeHostClocks clocks;
   ReceiveStamps stamps(clocks);
-  stamps.Look();
+  stamps.Poll();
   EXPECT_EQ(stamps.OnRaw(clocks.realtime_ns()), clocks.RawNs() + 100);
   clocks.AdvanceNs(1'000'000);
-  stamps.Look();
+  stamps.Poll();
   EXPECT_EQ(stamps.OnRaw(std::nullopt), clocks.RawNs() + 100);
   EXPECT_EQ(stamps.OnRaw(clocks.realtime_ns() + 1'000'000'000), clocks.RawNs() + 100);
   EXPECT_EQ(stamps.OnRaw(clocks.realtime_ns() - 1'000'000'000), clocks.RawNs() + 100);
@@ -47,14 +47,14 @@ TEST(ReceiveStamps, AreNeverTooEarlyWhenRealtimeIsSetOrSlewed) {
   for (const int64_t step_ns : {-8'000'000, -1'000'000, 1'000'000, 8'000'000, 1'000'000'000}) {
     FakeHostClocks clocks;
     ReceiveStamps stamps(clocks);
-    stamps.Look();
+    stamps.Poll();
     clocks.AdvanceNs(100'000'000);
     const uint64_t came_raw = clocks.RawNs();
     const uint64_t stamp = clocks.realtime_ns();
     clocks.AdvanceNs(30'000);
     clocks.StepRealtimeNs(step_ns);
     clocks.AdvanceNs(30'000);
-    stamps.Look();
+    stamps.Poll();
     EXPECT_GE(stamps.OnRaw(stamp), came_raw) << step_ns;
   }
   for (const double ppm : {-80'000.0, -500.0, 500.0, 80'000.0}) {
@@ -66,12 +66,12 @@ TEST(ReceiveStamps, AreNeverTooEarlyWhenRealtimeIsSetOrSlewed) {
         clocks.SlewUnseenPpm(ppm);
       }
       ReceiveStamps stamps(clocks);
-      stamps.Look();
+      stamps.Poll();
       clocks.AdvanceNs(10'000'000);
       const uint64_t came_raw = clocks.RawNs();
       const uint64_t stamp = clocks.realtime_ns();
       clocks.AdvanceNs(60'000);
-      stamps.Look();
+      stamps.Poll();
       EXPECT_GE(stamps.OnRaw(stamp), came_raw) << ppm << " seen " << is_seen;
     }
   }
@@ -91,7 +91,7 @@ TEST(ReceiveStamps, ComeFromThisKernel) {
 
   const SystemHostClocks clocks;
   ReceiveStamps stamps(clocks);
-  stamps.Look();
+  stamps.Poll();
   // The kernel begins to stamp some time after the first socket of the machine has asked for it.
   std::optional<uint64_t> stamp;
   uint64_t sent_raw = clocks.RawNs();
@@ -111,7 +111,7 @@ TEST(ReceiveStamps, ComeFromThisKernel) {
     ASSERT_EQ(recvmsg(receiver.get(), &message, 0), 1);
     stamp = ReceiveStampNs(message);
   }
-  stamps.Look();
+  stamps.Poll();
   ASSERT_TRUE(stamp.has_value());
   const uint64_t on_raw = stamps.OnRaw(stamp);
   EXPECT_GE(on_raw, sent_raw);

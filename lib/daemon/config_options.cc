@@ -71,7 +71,7 @@ std::string SetOption(CLI::App& app, const TomlNode& key) {
     }
     option->run_callback();
   } catch (const CLI::Error& error) {
-    return WordsOf(error);
+    return ToString(error);
   }
   return "";
 }
@@ -130,7 +130,7 @@ std::string CheckFile(const std::string& path) {
 
 // Returns a parser's error as it is printed, with a hint.
 std::string FailureMessage(const CLI::App*, const CLI::Error& error) {
-  return fmt::format("{}\nRun with --help for more information.\n", WordsOf(error));
+  return fmt::format("{}\nRun with --help for more information.\n", ToString(error));
 }
 
 }  // namespace
@@ -176,7 +176,7 @@ CLI::Validator ByteSize() {
       "SIZE");
 }
 
-std::string WordsOf(const CLI::Error& error) {
+std::string ToString(const CLI::Error& error) {
   return CleanText(error.what(), limits::kConfigMessageBytesMax);
 }
 

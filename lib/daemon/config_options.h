@@ -30,7 +30,7 @@ CLI::Option& AddConfigOptions(CLI::App& app, bool& validate, const std::string& 
 CLI::Validator ByteSize();
 
 // Returns the message of a parser's error, without control characters and in one line.
-std::string WordsOf(const CLI::Error& error);
+std::string ToString(const CLI::Error& error);
 
 // Returns the path given to --config of a parsed app; "" if none was given.
 std::string ConfigFileOf(const CLI::App& app);

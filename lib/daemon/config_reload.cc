@@ -15,7 +15,7 @@ ConfigReload::ConfigReload(std::string path, EffectiveOptions in_force,
       in_force_(std::move(in_force)) {
   // Records the version that the program has started with, so that the first Look does not reload
   // it.
-  if (!file_.path().empty()) file_.MayBeNew();
+  if (!file_.path().empty()) file_.IsPossiblyNew();
 }
 
 void ConfigReload::Refuse(const std::string& problem) {
@@ -28,10 +28,10 @@ void ConfigReload::Refuse(const std::string& problem) {
                problem);
 }
 
-void ConfigReload::Look(bool anyway) {
+void ConfigReload::Poll(bool anyway) {
   if (file_.path().empty()) return;
   // SIGHUP forces a reload of a file that looks unchanged.
-  if (!file_.MayBeNew() && !anyway) return;
+  if (!file_.IsPossiblyNew() && !anyway) return;
   const absl::StatusOr<EffectiveOptions> read = hooks_.read();
   if (!read.ok()) return Refuse(std::string(read.status().message()));
   const EffectiveOptions before = in_force();

@@ -36,7 +36,7 @@ class ConfigReload {
                Hooks hooks, const Clock& clock);
 
   // Reloads the file if it has changed, or in any case with `anyway`.
-  void Look(bool anyway);
+  void Poll(bool anyway);
 
   // The result of the reloads so far, for metrics and /statusz.
   struct State {

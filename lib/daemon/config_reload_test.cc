@@ -42,9 +42,9 @@ class ConfigReloadTest : public testing::Test {
     applied_ = last_["quick"];
     return absl::OkStatus();
   }
-  std::string LookAndListen(bool anyway = false) {
+  std::string PollAndReadLog(bool anyway = false) {
     testing::internal::CaptureStderr();
-    reload_.Look(anyway);
+    reload_.Poll(anyway);
     return testing::internal::GetCapturedStderr();
   }
 
@@ -62,48 +62,48 @@ class ConfigReloadTest : public testing::Test {
                        clock_};
 };
 
-TEST_F(ConfigReloadTest, TakesWhatCanBeTakenAndSaysWhatWaits) {
+TEST_F(ConfigReloadTest, AppliesReloadableOptionsAndReportsOthers) {
   Write("27");
-  const std::string said = LookAndListen();
+  const std::string said = PollAndReadLog();
   EXPECT_THAT(said, AllOf(HasSubstr("quick is now '2' (was '1')"),
                           HasSubstr("slow = '7' needs a restart; '0' stays in effect")));
   EXPECT_EQ(applied_, "2");
   EXPECT_EQ(reload_.in_force(), (EffectiveOptions{{"quick", "2"}, {"slow", "0"}}));
   EXPECT_THAT(reload_.state().after_restart, ElementsAre(OptionChange{"slow", "0", "7"}));
   EXPECT_EQ(reload_.state().taken, 1u);
-  EXPECT_EQ(LookAndListen(true), "") << "nothing new is said twice";
+  EXPECT_EQ(PollAndReadLog(true), "") << "nothing new is said twice";
   EXPECT_EQ(reload_.state().taken, 1u);
 }
 
-TEST_F(ConfigReloadTest, ABadFileChangesNothingAndIsToldOnce) {
+TEST_F(ConfigReloadTest, InvalidFileChangesNothingAndIsReportedOnce) {
   Write("x");
-  EXPECT_THAT(LookAndListen(), AllOf(HasSubstr(path_ + ": 'x' is no digit"),
-                                     HasSubstr("the previous values stay in effect")));
-  EXPECT_EQ(LookAndListen(true), "");
+  EXPECT_THAT(PollAndReadLog(), AllOf(HasSubstr(path_ + ": 'x' is no digit"),
+                                      HasSubstr("the previous values stay in effect")));
+  EXPECT_EQ(PollAndReadLog(true), "");
   EXPECT_EQ(applied_, "1");
   EXPECT_EQ(reload_.state().refused, 1u);
   EXPECT_EQ(reload_.state().problem, "'x' is no digit");
   Write("1");
-  EXPECT_THAT(LookAndListen(), HasSubstr("it matches the values in effect"));
+  EXPECT_THAT(PollAndReadLog(), HasSubstr("it matches the values in effect"));
   EXPECT_EQ(reload_.state().problem, "");
 }
 
-TEST_F(ConfigReloadTest, WhatCannotBeAppliedIsNotInForce) {
+TEST_F(ConfigReloadTest, UnappliedOptionsAreNotInEffect) {
   Write("9");
-  EXPECT_THAT(LookAndListen(), HasSubstr("quick: 9 cannot be had"));
+  EXPECT_THAT(PollAndReadLog(), HasSubstr("quick: 9 cannot be had"));
   EXPECT_EQ(reload_.in_force().at("quick"), "1");
   EXPECT_EQ(reload_.state().refused, 1u);
 }
 
-TEST_F(ConfigReloadTest, AFileThatIsGoneIsBad) {
+TEST_F(ConfigReloadTest, MissingFileIsInvalid) {
   std::remove(path_.c_str());
-  EXPECT_THAT(LookAndListen(), HasSubstr("is no digit"));
+  EXPECT_THAT(PollAndReadLog(), HasSubstr("is no digit"));
   EXPECT_EQ(applied_, "1");
 }
 
 TEST_F(ConfigReloadTest, WithoutAFileThereIsNothingToRead) {
   ConfigReload none("", {}, {}, {.read = [this] { return Read(); }, .apply = nullptr}, clock_);
-  none.Look(true);
+  none.Poll(true);
   EXPECT_EQ(reads_, 0);
   EXPECT_THAT(none.state().after_restart, IsEmpty());
 }

@@ -107,9 +107,9 @@ void DaemonProcess::AppendTables(bool is_local, std::vector<StatusTable>& tables
 }
 
 void DaemonProcess::ReloadChangedFiles(bool anyway) {
-  reload_.Look(anyway);
+  reload_.Poll(anyway);
   // The watch returns a status only if it has changed.
-  const std::optional<absl::Status> news = security_watch_.Look();
+  const std::optional<absl::Status> news = security_watch_.Poll();
   if (!news) return;
   deps_.health.Set(kCertificateCondition, news->ok(), std::string(news->message()));
   if (news->ok()) {

@@ -28,7 +28,7 @@ TEST(DescriptorLimitTest, IsRaisedToWhatItMayBe) {
   EXPECT_EXIT(RaiseWith(limits::kDescriptorsMin), testing::ExitedWithCode(0), "");
 }
 
-TEST(DescriptorLimitTest, TooLittleIsSaid) {
+TEST(DescriptorLimitTest, ReportsLowLimit) {
   EXPECT_EXIT(RaiseWith(limits::kDescriptorsMin - 1), testing::ExitedWithCode(1),
               "may open 511 files and connections but needs 512");
 }

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-TEST(EffectiveOptions, SayWhatEachOptionIsHoweverItWasGiven) {
+TEST(EffectiveOptions, ListEveryOptionFromAnySource) {
   CLI::App app;
   std::string level = "info";
   std::vector<std::string> roots;

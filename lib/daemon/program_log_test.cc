@@ -27,7 +27,7 @@ class ProgramLogTest : public testing::Test {
   ProgramLog log_{"agent"};
 };
 
-TEST_F(ProgramLogTest, WritesTextUnlessToldOtherwise) {
+TEST_F(ProgramLogTest, WritesTextByDefault) {
   testing::internal::CaptureStderr();
   spdlog::warn("disk {}", "full");
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
@@ -62,7 +62,7 @@ TEST_F(ProgramLogTest, AJsonTimeIsRfc3339) {
               HasSubstr(R"({"time":"2026-11-13T22:22:13.000042Z","level":"error",)"));
 }
 
-TEST_F(ProgramLogTest, AFloodIsCountedAndToldOnce) {
+TEST_F(ProgramLogTest, CountsFloodAndReportsItOnce) {
   testing::internal::CaptureStderr();
   for (int i = 0; i < 100; ++i) spdlog::error("lost {}", i);
   spdlog::error("something else");
@@ -73,7 +73,7 @@ TEST_F(ProgramLogTest, AFloodIsCountedAndToldOnce) {
   EXPECT_EQ(log_.left_out(), 100u - limits::kLogLinesOfKindAtOnce);
 }
 
-TEST_F(ProgramLogTest, WhoAsksForDebugLinesGetsAll) {
+TEST_F(ProgramLogTest, DebugLevelIsUnlimited) {
   log_.SetLevel("debug");
   testing::internal::CaptureStderr();
   for (int i = 0; i < 100; ++i) spdlog::debug("step {}", i);

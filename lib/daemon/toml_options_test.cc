@@ -42,7 +42,7 @@ class TomlOptionsTest : public ::testing::Test {
     try {
       app.parse("--config " + path_ + " " + arguments);
     } catch (const CLI::ParseError& error) {
-      return WordsOf(error);
+      return ToString(error);
     }
     return "";
   }
@@ -95,7 +95,7 @@ TEST_F(TomlOptionsTest, TheCommandLineCountsBefore) {
   EXPECT_EQ(given_.number, 3);
 }
 
-TEST_F(TomlOptionsTest, SaysInWhichLineWhatIsWrong) {
+TEST_F(TomlOptionsTest, ReportsErrorLine) {
   const auto at = [this](int line) { return path_ + ":" + std::to_string(line) + ":"; };
   EXPECT_THAT(Read("\n\nname = unquoted\n"), StartsWith(at(3)));
   EXPECT_THAT(Read("name = \"a\"\nname = \"b\"\n"), StartsWith(at(2)));

@@ -48,7 +48,7 @@ TEST(DaemonMetrics, HasTheRegistrysAndTheBuild) {
             1);
 }
 
-TEST(DaemonMetrics, ConditionsAreAsTheyAreWhenSomebodyAsks) {
+TEST(DaemonMetrics, ConditionsAreEvaluatedOnScrape) {
   HealthState health;
   health.Declare("socket", HealthState::Severity::kReadiness, "not yet");
   health.Declare("files", HealthState::Severity::kLiveness, "");
@@ -78,7 +78,7 @@ TEST(DaemonMetrics, TheAgeOfASequenceGrowsWithoutIt) {
   EXPECT_DOUBLE_EQ(ValuesOf(metrics).at(kAge), 31.5);
 }
 
-TEST(DaemonMetrics, SaysOfTheProcessWhatItDoes) {
+TEST(DaemonMetrics, ExportsProcessMetrics) {
   const HealthState health;
   const DaemonMetrics metrics(std::make_shared<prometheus::Registry>(), health, Options());
   const auto before = ValuesOf(metrics);
@@ -108,7 +108,7 @@ TEST(ProcessStat, ReadsTheFieldsBehindAnyName) {
   EXPECT_EQ(stat->resident_pages, 250u);
 }
 
-TEST(ProcessStat, RefusesWhatIsNone) {
+TEST(ProcessStat, RejectsInvalidText) {
   EXPECT_FALSE(ParseProcessStat(""));
   EXPECT_FALSE(ParseProcessStat("1 (x) S 1 2 3"));
   EXPECT_FALSE(ParseProcessStat("1 (x) S 1 2 3 4 5 6 7 8 9 10 -1 50 0 0 20 0 7 0 1 1 1"));

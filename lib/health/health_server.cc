@@ -90,7 +90,7 @@ HttpAnswer AnswerOf(PostAnswer answer) {
 
 }  // namespace
 
-bool IsOwnHost(std::string_view host, std::span<const std::string> names) {
+bool IsLocalHost(std::string_view host, std::span<const std::string> names) {
   if (host.empty()) return true;
   // Only IPv6 addresses are in brackets (RFC 3986, section 3.2.2).
   if (host.starts_with('[')) {
@@ -179,7 +179,7 @@ class HealthServer::Impl {
   // whose name resolves to it. Probes may use any name, as /healthz reveals no secret.
   bool IsForUs(const HttpServerRequest& request) const {
     return request.path == "/healthz" || request.path == "/readyz" ||
-           IsOwnHost(request.host, names_);
+           IsLocalHost(request.host, names_);
   }
 
   // Answers one request. The order matters: foreign hosts are refused before anything else can be

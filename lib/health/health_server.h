@@ -21,11 +21,11 @@ namespace neurontrace {
 // answer; the browser sends that name. Accepted are addresses, names that nobody can register (a
 // single label, .localhost, .local, .internal, .home.arpa, .test), and `names`. An empty header is
 // accepted, as browsers always send one. Pure.
-bool IsOwnHost(std::string_view host, std::span<const std::string> names);
+bool IsLocalHost(std::string_view host, std::span<const std::string> names);
 
 // HTTP on one port: /metrics (Prometheus text format), /healthz and /readyz (200 or 503, with the
 // conditions as text), /statusz (a page for people, once it is added), / (a list of these). All but
-// /healthz and /readyz are refused with 421 if the Host header is a name that IsOwnHost does not
+// /healthz and /readyz are refused with 421 if the Host header is a name that IsLocalHost does not
 // accept. Answers that wait for the daemon, such as /statusz, are limited in number, so that probes
 // always find a thread. Serves on threads of its own as long as it lives. Any thread may call.
 class HealthServer {

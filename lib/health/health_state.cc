@@ -19,7 +19,7 @@ void HealthState::Watch(const std::string& name, Severity severity,
   conditions_[name] = {severity, true, "", std::move(look)};
 }
 
-HealthState::View HealthState::Look(const std::string& name, const Condition& condition) const {
+HealthState::View HealthState::ReadView(const std::string& name, const Condition& condition) const {
   // The reason of a watched condition is computed at each request, under the lock: `look` must not
   // call back.
   if (!condition.look) return {name, condition.severity, condition.good, condition.reason};
@@ -62,7 +62,7 @@ std::vector<HealthState::View> HealthState::conditions() const {
   const MutexLock lock(mutex_);
   std::vector<View> views;
   views.reserve(conditions_.size());
-  for (const auto& [name, condition] : conditions_) views.push_back(Look(name, condition));
+  for (const auto& [name, condition] : conditions_) views.push_back(ReadView(name, condition));
   return views;
 }
 

@@ -56,7 +56,7 @@ class HealthState {
   };
 
   // Evaluates a condition. Called with the lock.
-  View Look(const std::string& name, const Condition& condition) const;
+  View ReadView(const std::string& name, const Condition& condition) const;
 
   mutable Mutex mutex_;
   std::map<std::string, Condition> conditions_ NT_GUARDED_BY(mutex_);

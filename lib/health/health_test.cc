@@ -133,7 +133,7 @@ TEST(HealthServer, ServesAPageForPeople) {
   EXPECT_TRUE(was_local);
 }
 
-TEST(HealthServer, SaysWhatToDoWhenThePortIsTaken) {
+TEST(HealthServer, SuggestsRemedyWhenPortIsInUse) {
   auto registry = std::make_shared<prometheus::Registry>();
   HealthState state;
   auto first = HealthServer::Start("127.0.0.1:0", registry, state);
@@ -182,11 +182,11 @@ TEST(HostNames, AddressesAndNamesOfThisMachineAreItsOwn) {
         "LOCALHOST:9402", "localhost.", "aggregator", "neurontrace-aggregator:9402",
         "agg.ns.svc.cluster.local:9402", "ip-10-0-0-1.ec2.internal", "x.localhost", "my_host",
         "agg.example.com", "AGG.example.com.:9402"}) {
-    EXPECT_TRUE(IsOwnHost(host, kNames)) << host;
+    EXPECT_TRUE(IsLocalHost(host, kNames)) << host;
   }
 }
 
-TEST(HostNames, WhatSomebodyElseCouldRegisterIsNot) {
+TEST(HostNames, RegistrableNamesAreNotLocal) {
   for (const char* const host :
        {"evil.example", "evil.example:9402", "127.0.0.1.evil.example", "localhost.evil.example",
         "example.com", "x.agg.example.com", "agg.example.com.evil.net", "notlocal", "[::1",
@@ -194,9 +194,9 @@ TEST(HostNames, WhatSomebodyElseCouldRegisterIsNot) {
         "evil.local.", "evil.com:", "http://127.0.0.1", "127.0.0.1@evil.example", ":9402", "."}) {
     // A single label and what ends with .local cannot be registered.
     const bool is_private = std::string(host) == "notlocal" || std::string(host) == "evil.local.";
-    EXPECT_EQ(IsOwnHost(host, kNames), is_private) << host;
+    EXPECT_EQ(IsLocalHost(host, kNames), is_private) << host;
   }
-  EXPECT_FALSE(IsOwnHost("agg.example.com", {}));
+  EXPECT_FALSE(IsLocalHost("agg.example.com", {}));
 }
 
 }  // namespace

@@ -46,13 +46,14 @@ class HttpServerTest : public ::testing::Test {
   int port() const { return server_->port(); }
 
   // Sends a byte now and then, each in time, until the other side has closed; how many went.
-  static int Drip(int fd, int drips_max) {
+  static int SendSlowly(int fd, int bytes_max) {
     pollfd closed = {.fd = fd, .events = POLLRDHUP, .revents = 0};
-    int drips = 0;
-    while (drips < drips_max && poll(&closed, 1, 100) == 0 && send(fd, "x", 1, MSG_NOSIGNAL) == 1) {
-      ++drips;
+    int lines_sent = 0;
+    while (lines_sent < bytes_max && poll(&closed, 1, 100) == 0 &&
+           send(fd, "x", 1, MSG_NOSIGNAL) == 1) {
+      ++lines_sent;
     }
-    return drips;
+    return lines_sent;
   }
 
   std::atomic<int> answered_ = 0;
@@ -68,7 +69,7 @@ TEST_F(HttpServerTest, AnswersOnceAndCloses) {
   EXPECT_THAT(head, EndsWith("Content-Length: 3\r\n\r\n"));
 }
 
-TEST_F(HttpServerTest, RefusesWhatIsNoRequestOrTooLarge) {
+TEST_F(HttpServerTest, RejectsInvalidOrOversizedRequests) {
   EXPECT_THAT(Ask(port(), "what\r\n\r\n"), StartsWith("HTTP/1.1 400"));
   EXPECT_THAT(Get(port(), "/" + std::string(limits::kHealthHeadBytesMax, 'x')),
               StartsWith("HTTP/1.1 431"));
@@ -78,11 +79,11 @@ TEST_F(HttpServerTest, RefusesWhatIsNoRequestOrTooLarge) {
   EXPECT_EQ(answered_, 0);
 }
 
-TEST_F(HttpServerTest, AnswersBesideWhoDoesNotEndARequest) {
+TEST_F(HttpServerTest, AnswersDuringUnfinishedRequest) {
   std::vector<int> half;
-  for (int i = 0; i < 30; ++i) half.push_back(Say(port(), "GET /metr"));
+  for (int i = 0; i < 30; ++i) half.push_back(Send(port(), "GET /metr"));
   for (int i = 0; i < 30; ++i) {
-    half.push_back(Say(port(), "POST / HTTP/1.0\r\nContent-Length: 8\r\n\r\nwhy"));
+    half.push_back(Send(port(), "POST / HTTP/1.0\r\nContent-Length: 8\r\n\r\nwhy"));
   }
   EXPECT_THAT(Get(port(), "/a"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Rest(half.front()), "");
@@ -94,7 +95,7 @@ TEST_F(HttpServerTest, AnswersBesideWhoDoesNotEndARequest) {
 TEST_F(HttpServerTest, ClosesTheOldestWhereThereAreTooMany) {
   std::vector<int> half;
   for (size_t i = 0; i < 2 * limits::kHealthConnectionsMax; ++i) {
-    half.push_back(Say(port(), "GET /metr"));
+    half.push_back(Send(port(), "GET /metr"));
     // Those before it have been closed, and not it.
     if (i % 64 == 0) {
       EXPECT_THAT(Get(port(), "/a"), StartsWith("HTTP/1.1 200"));
@@ -107,37 +108,37 @@ TEST_F(HttpServerTest, ClosesTheOldestWhereThereAreTooMany) {
 
 // Byte after byte, each in time, and the whole of it not.
 TEST_F(HttpServerTest, HeadAndBodyHaveOneTimeEach) {
-  const int head = Say(port(), "GET /");
-  EXPECT_LT(Drip(head, 300), 300);
+  const int head = Send(port(), "GET /");
+  EXPECT_LT(SendSlowly(head, 300), 300);
   close(head);
-  const int body = Say(port(), "POST / HTTP/1.0\r\nContent-Length: 4096\r\n\r\n");
-  EXPECT_LT(Drip(body, 300), 300);
+  const int body = Send(port(), "POST / HTTP/1.0\r\nContent-Length: 4096\r\n\r\n");
+  EXPECT_LT(SendSlowly(body, 300), 300);
   EXPECT_THAT(Rest(body), StartsWith("HTTP/1.1 408"));
   close(body);
   EXPECT_EQ(answered_, 0);
 }
 
-TEST_F(HttpServerTest, WhatComesAfterTheAnswerIsNotWaitedFor) {
+TEST_F(HttpServerTest, DoesNotWaitForDataAfterReply) {
   for (const char* request : {"GET / HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n",
                               "POST / HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n"}) {
-    const int fd = Say(port(), request);
+    const int fd = Send(port(), request);
     // The answer's end is there at once, and the connection's a moment later: then nothing can be
     // sent any more.
     pollfd answered = {.fd = fd, .events = POLLRDHUP, .revents = 0};
     ASSERT_EQ(poll(&answered, 1, 60'000), 1);
-    int drips = 0;
-    while (drips < 300 && send(fd, "x", 1, MSG_NOSIGNAL) == 1) {
-      ++drips;
+    int lines_sent = 0;
+    while (lines_sent < 300 && send(fd, "x", 1, MSG_NOSIGNAL) == 1) {
+      ++lines_sent;
       poll(nullptr, 0, 100);
     }
-    EXPECT_LT(drips, 300) << request;
+    EXPECT_LT(lines_sent, 300) << request;
     close(fd);
   }
 }
 
 // So fast that there is always something to read.
 TEST_F(HttpServerTest, AFloodBehindTheAnswerEnds) {
-  const int fd = Say(port(), "GET / HTTP/1.1\r\nContent-Length: 1000000000000\r\n\r\n");
+  const int fd = Send(port(), "GET / HTTP/1.1\r\nContent-Length: 1000000000000\r\n\r\n");
   const std::string much(64 << 10, 'x');
   const auto begin = std::chrono::steady_clock::now();
   const auto elapsed = [begin] { return std::chrono::steady_clock::now() - begin; };
@@ -148,17 +149,17 @@ TEST_F(HttpServerTest, AFloodBehindTheAnswerEnds) {
   close(fd);
 }
 
-TEST_F(HttpServerTest, WhoDoesNotTakeTheAnswerKeepsNobody) {
+TEST_F(HttpServerTest, NonReadingClientBlocksNobody) {
   std::vector<int> unread;
   for (int i = 0; i < 2 * limits::kHealthThreads; ++i) {
-    unread.push_back(Say(port(), "GET /large HTTP/1.1\r\n\r\n"));
+    unread.push_back(Send(port(), "GET /large HTTP/1.1\r\n\r\n"));
   }
   EXPECT_THAT(Get(port(), "/a"), StartsWith("HTTP/1.1 200"));
   for (const int fd : unread) close(fd);
 }
 
-TEST_F(HttpServerTest, EndsWithConnectionsThatGoOn) {
-  const int half = Say(port(), "GET /metr");
+TEST_F(HttpServerTest, ClosesActiveConnectionsOnShutdown) {
+  const int half = Send(port(), "GET /metr");
   EXPECT_THAT(Get(port(), "/a"), StartsWith("HTTP/1.1 200"));
   server_.reset();
   EXPECT_THAT(Rest(half), "");

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 // The interval of repeated cancellations, see CancelAfter. An operation that is not pending at the
 // moment of one is caught by the next.
-constexpr milliseconds kCancelAgain{20};
+constexpr milliseconds kCancelRetryMs{20};
 
 // Returns whether the client is on this machine, including IPv4 addresses that are mapped into
 // IPv6.
@@ -50,7 +50,7 @@ void Session::Begin() {
   EndWithin(milliseconds(limits::kHealthRequestMsMax));
   http::async_read_header(
       socket_, buffer_, parser_,
-      [self = shared_from_this()](error_code error, size_t) { self->TakeHead(error); });
+      [self = shared_from_this()](error_code error, size_t) { self->OnHead(error); });
 }
 
 void Session::EndWithin(milliseconds time) {
@@ -69,11 +69,11 @@ void Session::CancelAfter(milliseconds time) {
     self->socket_.cancel(ignored);
     // An operation that finds more bytes ready continues in spite of a cancellation: it is
     // cancelled until it ends.
-    self->CancelAfter(kCancelAgain);
+    self->CancelAfter(kCancelRetryMs);
   });
 }
 
-void Session::TakeHead(error_code error) {
+void Session::OnHead(error_code error) {
   // A head that is too long and one that is malformed get an answer; a client that left or was too
   // slow gets none.
   if (error == http::error::header_limit)
@@ -109,10 +109,10 @@ void Session::TakeHead(error_code error) {
   EndWithin(milliseconds(limits::kHealthRequestMsMax));
   http::async_read(
       socket_, buffer_, parser_,
-      [self = shared_from_this()](error_code read_error, size_t) { self->TakeBody(read_error); });
+      [self = shared_from_this()](error_code read_error, size_t) { self->OnBody(read_error); });
 }
 
-void Session::TakeBody(error_code error) {
+void Session::OnBody(error_code error) {
   if (error) return Answer({.code = 408, .body = "the body did not arrive in time\n"});
   request_.body = std::move(parser_.get().body());
   Reply();

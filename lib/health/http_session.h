@@ -51,9 +51,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void CancelAfter(std::chrono::milliseconds time);
 
   // Called when the head was read, or could not be.
-  void TakeHead(boost::system::error_code error);
+  void OnHead(boost::system::error_code error);
   // Called when the body was read, or its time is over.
-  void TakeBody(boost::system::error_code error);
+  void OnBody(boost::system::error_code error);
   // Makes the answer on this thread, which the handler may block.
   void Reply();
   // Writes an answer. No further request is read from this connection.

@@ -13,7 +13,7 @@ namespace neurontrace {
 
 // Opens a connection to the port on this machine, sends `request` and returns the descriptor, which
 // the caller closes. A failure is a failed expectation.
-inline int Say(int port, const std::string& request) {
+inline int Send(int port, const std::string& request) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to{};
   to.sin_family = AF_INET;
@@ -34,7 +34,7 @@ inline std::string Rest(int fd) {
 
 // Sends a request and returns the whole reply with its head.
 inline std::string Ask(int port, const std::string& request) {
-  const int fd = Say(port, request);
+  const int fd = Send(port, request);
   std::string reply = Rest(fd);
   close(fd);
   return reply;

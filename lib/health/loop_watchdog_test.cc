@@ -40,7 +40,7 @@ TEST_F(LoopWatchdogTest, ASequenceThatHasNotBegunHasAllTheTimeItNeeds) {
   EXPECT_EQ(turns_.AgeNs(), 0u);
 }
 
-TEST_F(LoopWatchdogTest, OneThatHangsIsAsOldAsItsLastTurnWhoeverAsks) {
+TEST_F(LoopWatchdogTest, HangingRunnerReportsAgeOfLastTurn) {
   Publish();
   runner_.AdvanceNs(500 * kNsPerSecond);
   EXPECT_LE(*turns_.AgeNs(), kNsPerSecond);
@@ -57,7 +57,7 @@ TEST_F(LoopWatchdogTest, OneThatHangsIsAsOldAsItsLastTurnWhoeverAsks) {
   EXPECT_TRUE(health_.live());
 }
 
-TEST_F(LoopWatchdogTest, ARestIsNotLookedAt) {
+TEST_F(LoopWatchdogTest, IgnoresIdleRunner) {
   Publish();
   turns_.Rest();
   clock_.AdvanceNs(2 * limits::kSequenceStuckNs);

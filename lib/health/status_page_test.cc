@@ -26,7 +26,7 @@ std::string Render(std::vector<StatusTable> tables, const std::string& condition
                           conditions, is_local, metrics);
 }
 
-TEST(StatusPage, WhatOthersSayIsNoMarkup) {
+TEST(StatusPage, EscapesForeignText) {
   const std::string html = Render({{"Workers", {"pid"}, {{"<script>alert(\"&\")</script>\x01"}}}});
   EXPECT_THAT(html, HasSubstr("&lt;script&gt;alert(&quot;&amp;&quot;)&lt;/script&gt;?"));
   EXPECT_THAT(html, Not(HasSubstr("<script")));
@@ -38,7 +38,7 @@ TEST(StatusPage, ConditionsThatDoNotHoldStandOut) {
                           HasSubstr("<td class=\"bad\">NOT aggregator: not connected yet")));
 }
 
-TEST(StatusPage, LongTablesAndCellsAreCutAndSaySo) {
+TEST(StatusPage, TruncatesAndMarksLongTablesAndCells) {
   StatusTable table{"Agents", {"agent"}, {}};
   for (size_t i = 0; i < limits::kStatusRowsMax + 3; ++i) {
     table.rows.push_back({std::string(2 * limits::kStatusCellBytesMax, 'x')});
@@ -48,7 +48,7 @@ TEST(StatusPage, LongTablesAndCellsAreCutAndSaySo) {
   EXPECT_LT(html.size(), (limits::kStatusRowsMax + 20) * (limits::kStatusCellBytesMax + 20));
 }
 
-TEST(StatusPage, AnEmptyTableSaysThatThereIsNothing) {
+TEST(StatusPage, EmptyTableHasPlaceholderRow) {
   EXPECT_THAT(Render({{"Captures", {"capture"}, {}}}), HasSubstr("<h2>Captures</h2>\n<p>none</p>"));
 }
 

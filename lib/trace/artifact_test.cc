@@ -47,7 +47,7 @@ TEST(ArtifactPlaceTest, KnowsEveryKindByItsName) {
   }
 }
 
-TEST(ArtifactPlaceTest, RefusesWhatIsNoPlace) {
+TEST(ArtifactPlaceTest, RejectsInvalidPaths) {
   const struct {
     std::string directory;
     std::string session;
@@ -85,7 +85,7 @@ TEST(ArtifactPlaceTest, RefusesWhatIsNoPlace) {
   }
 }
 
-TEST(ArtifactPlaceTest, WhatIsRefusedMakesNoLineOfItsOwn) {
+TEST(ArtifactPlaceTest, RejectedTextHasNoLineBreaks) {
   for (const auto& status : {MakeArtifactPlace("x\ny", "", "a.neff").status(),
                              MakeArtifactPlace("i-1_pid_2", "x\ny", "a.neff").status(),
                              MakeArtifactPlace("i-1_pid_2", "", "x\ny").status()}) {

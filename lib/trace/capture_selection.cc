@@ -56,7 +56,7 @@ bool SelectsCore(const CaptureSpec& spec, const CoreInfo& core) {
 
 // The order is that of a user's thinking: where, which job, which facts, which cores and ranks. The
 // first reason is the one that is reported.
-std::string WhyNotSelected(const CaptureSpec& spec, const WorkerInfo& worker) {
+std::string NotSelectedReason(const CaptureSpec& spec, const WorkerInfo& worker) {
   const auto& ids = spec.selection.instance_ids;
   if (!ids.empty() && std::find(ids.begin(), ids.end(), worker.identity.instance_id) == ids.end()) {
     return fmt::format("the capture does not select instance {}", worker.identity.instance_id);

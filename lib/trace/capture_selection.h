@@ -28,11 +28,11 @@ bool IsOfJob(std::string_view job, const WorkerInfo& worker);
 bool SelectsCore(const CaptureSpec& spec, const CoreInfo& core);
 
 // Returns why the capture does not select the worker, for people; empty if it does.
-std::string WhyNotSelected(const CaptureSpec& spec, const WorkerInfo& worker);
+std::string NotSelectedReason(const CaptureSpec& spec, const WorkerInfo& worker);
 
 // Returns whether the capture selects the worker.
 inline bool Selects(const CaptureSpec& spec, const WorkerInfo& worker) {
-  return WhyNotSelected(spec, worker).empty();
+  return NotSelectedReason(spec, worker).empty();
 }
 
 }  // namespace neurontrace

@@ -29,7 +29,7 @@ TEST(CaptureSelection, WithoutConditionsEverythingIsSelected) {
 
 TEST(CaptureSelection, ByInstance) {
   EXPECT_TRUE(Selects({.selection = {.instance_ids = {"i-b", "i-a"}}}, Worker()));
-  EXPECT_EQ(WhyNotSelected({.selection = {.instance_ids = {"i-b"}}}, Worker()),
+  EXPECT_EQ(NotSelectedReason({.selection = {.instance_ids = {"i-b"}}}, Worker()),
             "the capture does not select instance i-a");
 }
 
@@ -37,9 +37,9 @@ TEST(CaptureSelection, AJobByItsKeyOrWhatOthersCallIt) {
   EXPECT_TRUE(Selects({.selection = {.job = "llama"}}, Worker()));
   EXPECT_TRUE(Selects({.selection = {.job = "4711"}}, Worker()));
   // A namespace is no job, though it can be asked for as what it is.
-  EXPECT_EQ(WhyNotSelected({.selection = {.job = "ml"}}, Worker()),
+  EXPECT_EQ(NotSelectedReason({.selection = {.job = "ml"}}, Worker()),
             "the capture selects job ml, but this worker has job llama");
-  EXPECT_EQ(WhyNotSelected({.selection = {.job = "llama"}}, {}),
+  EXPECT_EQ(NotSelectedReason({.selection = {.job = "llama"}}, {}),
             "the capture selects job llama, but this worker has no known job");
 }
 
@@ -47,8 +47,8 @@ TEST(CaptureSelection, ByAllOfTheFacts) {
   EXPECT_TRUE(Selects({.selection = {.job_facts = {{"namespace", "ml"}, {"label:app", "train"}}}},
                       Worker()));
   EXPECT_THAT(
-      WhyNotSelected({.selection = {.job_facts = {{"namespace", "ml"}, {"label:app", "serve"}}}},
-                     Worker()),
+      NotSelectedReason({.selection = {.job_facts = {{"namespace", "ml"}, {"label:app", "serve"}}}},
+                        Worker()),
       HasSubstr("label:app serve"));
 }
 

@@ -18,7 +18,7 @@ void Check(bool good, const std::string& what) {
   abort();
 }
 
-void WriteAgain(const DecodedChunk& chunk) {
+void Reencode(const DecodedChunk& chunk) {
   EventChunkBuilder builder;
   std::vector<OwnedEvent> events;
   for (size_t i = 0; i < chunk.size(); ++i) {
@@ -45,7 +45,7 @@ void Run(std::string_view columns) {
   }
   const std::string broken = BrokenPromise(chunk);
   Check(broken.empty(), broken);
-  WriteAgain(chunk);
+  Reencode(chunk);
   Check(chunk.Decode(columns, DecodedChunk::Attributes::kSkip).ok(), "skipping checks more");
 }
 

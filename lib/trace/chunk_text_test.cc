@@ -8,9 +8,9 @@
 
 #include "lib/base/fuzz_seed.h"
 #include "lib/trace/chunk_limits.h"
-#include "lib/trace/columns_by_hand_test_support.h"
 #include "lib/trace/event_chunk.h"
 #include "lib/trace/event_chunk_test_support.h"
+#include "lib/trace/raw_columns_test_support.h"
 
 namespace neurontrace {
 namespace {
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 constexpr size_t kLong = limits::kStringBytesMax;
 
-absl::Status Decode(const ColumnsByHand& columns) {
+absl::Status Decode(const RawColumns& columns) {
   DecodedChunk chunk;
   const std::string bytes = columns.Bytes();
   const absl::Status status = chunk.Decode(bytes);
@@ -28,8 +28,8 @@ absl::Status Decode(const ColumnsByHand& columns) {
 }
 
 // String 0 is empty, string 1 as long as one may be.
-ColumnsByHand OneEvent() {
-  ColumnsByHand columns;
+RawColumns OneEvent() {
+  RawColumns columns;
   columns.strings = {"", std::string(kLong, 'x')};
   columns.shapes = {{}};
   columns.events = {{}};
@@ -37,7 +37,7 @@ ColumnsByHand OneEvent() {
 }
 
 TEST(ChunkTextTest, RefusesStringsOverTheLimit) {
-  ColumnsByHand columns = OneEvent();
+  RawColumns columns = OneEvent();
   columns.strings.resize(1 + limits::kChunkStringBytesMax / kLong, columns.strings.back());
   EXPECT_TRUE(Decode(columns).ok()) << Decode(columns);  // exactly as many
   columns.strings.front() = "x";
@@ -47,9 +47,9 @@ TEST(ChunkTextTest, RefusesStringsOverTheLimit) {
 
 TEST(ChunkTextTest, RefusesNamesOverTheLimitAlsoOfShapesWithoutEvents) {
   constexpr size_t kShapes = limits::kChunkNameBytesMax / (64 * kLong);
-  ColumnsByHand columns = OneEvent();
+  RawColumns columns = OneEvent();
   for (size_t i = 0; i < kShapes; ++i) {
-    columns.shapes.push_back({.keys = std::vector<KeyByHand>(64, {.name = 1})});
+    columns.shapes.push_back({.keys = std::vector<RawKey>(64, {.name = 1})});
   }
   EXPECT_TRUE(Decode(columns).ok()) << Decode(columns);  // exactly as many
   columns.shapes.front().event_type = 1;
@@ -59,9 +59,9 @@ TEST(ChunkTextTest, RefusesNamesOverTheLimitAlsoOfShapesWithoutEvents) {
 
 TEST(ChunkTextTest, RefusesTextsOverTheLimit) {
   for (const ValueType type : {ValueType::kString, ValueType::kJson}) {
-    ColumnsByHand columns = OneEvent();
-    const KeyByHand key{.name = 0, .type = type, .value = 1};
-    columns.shapes.front().keys = std::vector<KeyByHand>(64, key);
+    RawColumns columns = OneEvent();
+    const RawKey key{.name = 0, .type = type, .value = 1};
+    columns.shapes.front().keys = std::vector<RawKey>(64, key);
     columns.events.resize(limits::kChunkTextBytesMax / (64 * kLong));
     EXPECT_TRUE(Decode(columns).ok()) << Decode(columns);
     columns.events.emplace_back();
@@ -71,7 +71,7 @@ TEST(ChunkTextTest, RefusesTextsOverTheLimit) {
 }
 
 TEST(ChunkTextTest, CountsNamesOnceAnEvent) {
-  ColumnsByHand columns = OneEvent();
+  RawColumns columns = OneEvent();
   columns.shapes.front().event_type = 1;
   columns.shapes.front().keys = {{.name = 1}};
   columns.events.resize(limits::kChunkTextBytesMax / (2 * kLong));
@@ -82,7 +82,7 @@ TEST(ChunkTextTest, CountsNamesOnceAnEvent) {
 
 // The longest text and the most events together would be too much; but not one refers to it.
 TEST(ChunkTextTest, CountsOnlyWhatIsReferredTo) {
-  ColumnsByHand columns = OneEvent();
+  RawColumns columns = OneEvent();
   columns.shapes.front().keys = {{.name = 0, .type = ValueType::kString, .value = 0}};
   columns.events.resize(limits::kChunkEventsMax);
   EXPECT_TRUE(Decode(columns).ok()) << Decode(columns);
@@ -125,26 +125,26 @@ TEST(ChunkTextTest, BuilderClosesBeforeTooMuchTextAndThenTakesTheEvent) {
 }
 
 // Not a test: see lib/base/fuzz_seed.h. As frames, which the fuzzer takes behind their size.
-TEST(ChunkTextTest, WritesTheFuzzCorpusWhereAsked) {
+TEST(ChunkTextTest, WritesFuzzCorpusOnRequest) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
-  const auto write = [](const std::string& name, const ColumnsByHand& columns) {
+  const auto write = [](const std::string& name, const RawColumns& columns) {
     const std::string bytes = columns.Bytes();
     const auto size = static_cast<uint32_t>(bytes.size());
     WriteFuzzSeed("chunk_decode_fuzzer", name,
                   "\x01" + std::string(reinterpret_cast<const char*>(&size), sizeof(size)) +
                       CompressColumns(bytes));
   };
-  ColumnsByHand names = OneEvent();
-  names.shapes.push_back({.keys = std::vector<KeyByHand>(64, {.name = 1})});
+  RawColumns names = OneEvent();
+  names.shapes.push_back({.keys = std::vector<RawKey>(64, {.name = 1})});
   write("names_at_their_limit", names);
-  ColumnsByHand many = OneEvent();  // an event names its shape with two bytes
+  RawColumns many = OneEvent();  // an event names its shape with two bytes
   many.shapes.resize(300);
   many.shapes.back().keys = {{.name = 1, .type = ValueType::kJson, .value = 1}};
   many.events = {{1, 0}, {2, 299}, {2, 256}};
   write("shapes_without_events", many);
-  ColumnsByHand texts = OneEvent();
+  RawColumns texts = OneEvent();
   texts.shapes.front().keys =
-      std::vector<KeyByHand>(64, {.name = 0, .type = ValueType::kString, .value = 1});
+      std::vector<RawKey>(64, {.name = 0, .type = ValueType::kString, .value = 1});
   texts.events.resize(16);
   write("texts_at_their_limit", texts);
 }

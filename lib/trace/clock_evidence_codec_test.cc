@@ -52,7 +52,7 @@ ClockEvidence TwoSeconds(uint64_t seed) {
   return evidence;
 }
 
-TEST(ClockEvidenceCodec, GivesBackWhatAgentsMeasureInFewBytes) {
+TEST(ClockEvidenceCodec, RoundTripsTypicalEvidenceCompactly) {
   size_t bytes = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {
     const ClockEvidence evidence = TwoSeconds(seed);
@@ -67,7 +67,7 @@ TEST(ClockEvidenceCodec, GivesBackWhatAgentsMeasureInFewBytes) {
   RecordProperty("bytes_per_second", static_cast<int>(bytes / 200));
 }
 
-TEST(ClockEvidenceCodec, GivesBackWhatIsFarFromAnythingUsual) {
+TEST(ClockEvidenceCodec, RoundTripsExtremeEvidence) {
   ClockEvidence evidence;
   const uint64_t most = ~uint64_t{0};
   evidence.snapshots = {{},
@@ -127,7 +127,7 @@ TEST(ClockEvidenceCodec, SurvivesEveryChangedByte) {
   }
 }
 
-TEST(ClockEvidenceCodec, RefusesWhatCannotHaveBeenMeasured) {
+TEST(ClockEvidenceCodec, RejectsImpossibleEvidence) {
   const auto refused = [](const ClockEvidence& evidence) {
     return absl::IsInvalidArgument(CheckClockEvidence(evidence)) &&
            absl::IsInvalidArgument(DecodeClockEvidence(EncodeClockEvidence(evidence)).status());

@@ -65,8 +65,8 @@ struct DecodedChunk::Impl {
 
   void Clear() { count = string_count = shape_count = 0; }
   absl::Status Decode(std::string_view columns, Attributes attributes);
-  bool TakeVarint(uint64_t& value);
-  bool TakeColumn(std::string_view& column);
+  bool ConsumeVarint(uint64_t& value);
+  bool ReadColumn(std::string_view& column);
   absl::Status ReadCounts();
   absl::Status ReadStrings();
   absl::Status ReadShapes();
@@ -79,7 +79,7 @@ struct DecodedChunk::Impl {
 };
 
 // Take the next number or column off `rest`. They return false if it is incomplete.
-bool DecodedChunk::Impl::TakeVarint(uint64_t& value) {
+bool DecodedChunk::Impl::ConsumeVarint(uint64_t& value) {
   const uint8_t* const after = ReadVarint(Begin(rest), Begin(rest) + rest.size(), value);
   if (after == nullptr) return false;
   assert(after <= Begin(rest) + rest.size());
@@ -87,9 +87,9 @@ bool DecodedChunk::Impl::TakeVarint(uint64_t& value) {
   return true;
 }
 
-bool DecodedChunk::Impl::TakeColumn(std::string_view& column) {
+bool DecodedChunk::Impl::ReadColumn(std::string_view& column) {
   uint64_t size = 0;
-  if (!TakeVarint(size) || size > rest.size()) return false;
+  if (!ConsumeVarint(size) || size > rest.size()) return false;
   column = rest.substr(0, size);
   rest.remove_prefix(size);
   return true;
@@ -106,7 +106,8 @@ absl::Status DecodedChunk::Impl::ReadCounts() {
   }
   rest.remove_prefix(1);
   uint64_t event_count = 0, strings_count = 0, shapes_count = 0;
-  if (!TakeVarint(event_count) || !TakeVarint(strings_count) || !TakeVarint(shapes_count)) {
+  if (!ConsumeVarint(event_count) || !ConsumeVarint(strings_count) ||
+      !ConsumeVarint(shapes_count)) {
     return InvalidArgument("columns: truncated inside the counts");
   }
   if (event_count == 0 || event_count > limits::kChunkEventsMax ||
@@ -123,7 +124,7 @@ absl::Status DecodedChunk::Impl::ReadCounts() {
 
 absl::Status DecodedChunk::Impl::ReadStrings() {
   std::string_view lengths, bytes;
-  if (!TakeColumn(lengths) || !TakeColumn(bytes)) {
+  if (!ReadColumn(lengths) || !ReadColumn(bytes)) {
     return InvalidArgument("columns: truncated inside the strings");
   }
   AtLeast(strings, string_count);
@@ -178,7 +179,7 @@ const uint8_t* DecodedChunk::Impl::ReadShape(const uint8_t* in, const uint8_t* e
 
 absl::Status DecodedChunk::Impl::ReadShapes() {
   std::string_view bytes;
-  if (!TakeColumn(bytes)) return InvalidArgument("columns: truncated inside the shapes");
+  if (!ReadColumn(bytes)) return InvalidArgument("columns: truncated inside the shapes");
   AtLeast(shapes, shape_count);
   AtLeast(first_key, shape_count);
   const uint8_t* in = Begin(bytes);
@@ -200,7 +201,7 @@ absl::Status DecodedChunk::Impl::ReadShapes() {
 absl::Status DecodedChunk::Impl::ReadShapeOf() {
   std::string_view bytes;
   const size_t width = shape_count <= chunk_format::kByteShapesMax ? 1 : 2;
-  if (!TakeColumn(bytes) || bytes.size() != count * width) {
+  if (!ReadColumn(bytes) || bytes.size() != count * width) {
     return InvalidArgument("columns: the shapes of {} events do not have {} bytes each", count,
                            width);
   }
@@ -224,7 +225,7 @@ absl::Status DecodedChunk::Impl::ReadShapeOf() {
 
 absl::Status DecodedChunk::Impl::ReadTimestamps() {
   std::string_view bytes;
-  if (!TakeColumn(bytes)) return InvalidArgument("columns: truncated inside the timestamps");
+  if (!ReadColumn(bytes)) return InvalidArgument("columns: truncated inside the timestamps");
   AtLeast(timestamps, count);
   const std::span<uint64_t> out = std::span(timestamps).first(count);
   if (const ColumnError error = DecodeIntegers(bytes, out); error != ColumnError::kNone) {
@@ -241,7 +242,7 @@ absl::Status DecodedChunk::Impl::ReadField(size_t column) {
   assert(column < kFieldColumns.size());
   const uint32_t bit = FieldBit(kFieldColumns[column]);
   std::string_view bytes;
-  if (!TakeColumn(bytes)) {
+  if (!ReadColumn(bytes)) {
     return InvalidArgument("columns: truncated inside the column of {}", kFieldNames[column]);
   }
   size_t present = 0;
@@ -311,7 +312,7 @@ absl::Status DecodedChunk::Impl::ReadAttributes(Attributes attributes) {
       column = decode ? zeros.data() : nullptr;
       if (key.type == ValueType::kNull) continue;
       std::string_view bytes;
-      if (!TakeColumn(bytes)) {
+      if (!ReadColumn(bytes)) {
         return InvalidArgument("columns: truncated inside key {} of shape {}", k, s);
       }
       if (!decode) continue;

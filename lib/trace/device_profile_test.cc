@@ -30,7 +30,7 @@ TEST(DeviceProfileTest, ReadsTheNamesOfBothEras) {
                            .path = "i-0f20_pid_7_pod/0a1b_instid_2_vnc_5.ntff"}));
 }
 
-TEST(DeviceProfileTest, NamesThatSayNoCoreAreNone) {
+TEST(DeviceProfileTest, NamesWithoutCoreAreRejected) {
   for (const char* const name :
        {"profile_rank_3.ntff", "profile_nc_0_session_.ntff", "profile_nc_x_session_1.ntff",
         "profile_nc_0.ntff", "nc_0_session_1.ntff", "profile_nc_4294967296_session_1.ntff",

@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string SmallChunk(uint64_t seed, uint32_t shapes, int events) {
-  OddEvents source(seed, shapes);
+  ExtremeEvents source(seed, shapes);
   EventChunkBuilder builder;
   for (int i = 0; i < events; ++i) {
     OwnedEvent event = source.Next();
@@ -221,7 +221,7 @@ TEST(EventChunkHostileTest, RefusesFramesThatLieAboutTheirSize) {
 }
 
 // Not a test: see lib/base/fuzz_seed.h.
-TEST(EventChunkHostileTest, WritesTheFuzzCorpusWhereAsked) {
+TEST(EventChunkHostileTest, WritesFuzzCorpusOnRequest) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   const auto write = [](const std::string& name, const std::string& content) {
     WriteFuzzSeed("chunk_decode_fuzzer", name, content);

@@ -42,7 +42,7 @@ void ExpectRoundTrip(EventChunkBuilder& builder, std::vector<OwnedEvent> events,
 }
 
 // Appends as many as the chunk takes, at most `count`.
-std::vector<OwnedEvent> Fill(EventChunkBuilder& builder, OddEvents& source, size_t count) {
+std::vector<OwnedEvent> Fill(EventChunkBuilder& builder, ExtremeEvents& source, size_t count) {
   std::vector<OwnedEvent> events;
   while (events.size() < count) {
     OwnedEvent event = source.Next();
@@ -64,13 +64,13 @@ OwnedEvent Plain(uint64_t timestamp_ns) {
   return event;
 }
 
-TEST(EventChunkTest, KeepsEveryEventToTheLetter) {
+TEST(EventChunkTest, RoundTripsEveryEvent) {
   EventChunkBuilder
       builder;  // the same ones for all: memory of one chunk must not leak into the next
   DecodedChunk chunk;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    OddEvents source(seed, 1 + static_cast<uint32_t>(seed * seed % 400));
+    ExtremeEvents source(seed, 1 + static_cast<uint32_t>(seed * seed % 400));
     const size_t wanted = seed % 7 == 0 ? limits::kChunkEventsMax : 1 + source.Below(600);
     const std::vector<OwnedEvent> events = Fill(builder, source, wanted);
     ASSERT_FALSE(events.empty());
@@ -217,7 +217,7 @@ TEST(EventChunkTest, StaysUnderTheByteLimitWhateverItHolds) {
   EXPECT_TRUE(AppendTo(builder, event).ok());
 }
 
-TEST(EventChunkTest, RefusesWhatNoChunkMayHold) {
+TEST(EventChunkTest, RejectsEventsBeyondChunkLimits) {
   EventChunkBuilder builder;
   OwnedEvent event = Plain(1);
   event.keys = {{"s", ValueType::kString}};
@@ -260,7 +260,7 @@ TEST(EventChunkTest, ReuseDoesNotChangeTheBytes) {
   EventChunkBuilder reused;
   for (uint64_t seed = 1; seed < 8; ++seed) {
     EventChunkBuilder fresh;
-    OddEvents source(seed, 10);
+    ExtremeEvents source(seed, 10);
     for (int i = 0; i < 300; ++i) {
       const OwnedEvent event = source.Next();
       ASSERT_TRUE(AppendTo(reused, event).ok());

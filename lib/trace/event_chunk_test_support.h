@@ -66,9 +66,9 @@ inline EventFields Visible(const OwnedEvent& event) {
 }
 
 // Makes events of a limited number of shapes with values of every type and size.
-class OddEvents {
+class ExtremeEvents {
  public:
-  OddEvents(uint64_t seed, uint32_t shapes) : random_(seed) {
+  ExtremeEvents(uint64_t seed, uint32_t shapes) : random_(seed) {
     for (uint32_t i = 0; i < shapes; ++i) shapes_.push_back(MakeShape(i));
   }
 

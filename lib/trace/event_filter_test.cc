@@ -94,7 +94,7 @@ TEST(UnknownEventTypes, KnowsGroupsAliasesAndBeginnings) {
   EXPECT_EQ(UnknownEventTypes(std::vector<std::string>{"kmgr_exec_core"}, older), Unknown());
 }
 
-TEST(UnknownEventTypes, SaysNothingWhereNothingIsKnownOrNothingIsMeant) {
+TEST(UnknownEventTypes, SuggestsNothingWithoutCandidates) {
   const std::vector<std::string> slip = {"nrt_exceute"};
   EXPECT_EQ(UnknownEventTypes(slip, {}), Unknown());
   EXPECT_EQ(UnknownEventTypes({}, kKnown), Unknown());

@@ -82,7 +82,7 @@ void AppendField(const Shape& shape, Field field, std::string_view name, Number 
 }
 
 // Returns whether "data" came as a value other than an object: it is then among the top-level keys.
-bool DataStandsAtTop(const Shape& shape) {
+bool HasTopLevelData(const Shape& shape) {
   bool at_top = false;
   for (const ShapeKey& key : shape.keys) {
     if (key.scope == KeyScope::kData) return false;
@@ -172,7 +172,7 @@ void AppendEventJson(const DecodedChunk& chunk, size_t event, uint32_t nc_idx, s
   AppendField(shape, Field::kTrackingId, "tracking_id", fields.tracking_id, object, out);
   AppendField(shape, Field::kThreadId, "thread_id", fields.thread_id, object, out);
   AppendField(shape, Field::kWorkerGid, "worker_gid", fields.worker_gid, object, out);
-  if (!DataStandsAtTop(shape)) {
+  if (!HasTopLevelData(shape)) {
     object.Key("data");
     ObjectWriter data(out);
     AppendKeys(from, KeyScope::kData, data, out);

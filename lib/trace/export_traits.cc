@@ -33,18 +33,18 @@ constexpr std::array<ExportTraits, 8> kTraits = {
     ExportTraits({.name = "parquet",
                   .is_directory = true,
                   .options = Bits(kMaxSize, kNoFlows, kClockArguments),
-                  .why_not_compressed = "its tables are already compressed",
+                  .no_compression_reason = "its tables are already compressed",
                   .instead_of_groups = "group its rows in SQL"}),
     ExportTraits({.name = "xspace",
                   .is_directory = true,
                   .options = Bits(kMaxSize, kSecondaryGroup, kNoFlows, kClockArguments),
-                  .why_not_compressed = "its viewer reads uncompressed files",
+                  .no_compression_reason = "its viewer reads uncompressed files",
                   .instead_of_groups = "it has one file per instance and one plane per process"}),
     ExportTraits({.name = "json", .options = Bits(kGzip, kClockArguments)}),
 };
 
 // Returns the formats that accept the option, for the end of an error message.
-std::string NamesOfThoseThatTake(ExportOption option) {
+std::string ListSupportingFormats(ExportOption option) {
   std::string names;
   for (const ExportTraits& traits : kTraits) {
     if (!traits.Supports(option)) continue;
@@ -59,13 +59,14 @@ absl::Status ExportTraits::Check(ExportOption option) const {
   if (Supports(option)) return absl::OkStatus();
   const auto refuse = [&](std::string_view what, std::string_view instead) {
     return InvalidArgument("{} {}: {}; supported by {}", name(), what, instead,
-                           NamesOfThoseThatTake(option));
+                           ListSupportingFormats(option));
   };
   // Each refusal ends with what to do instead, and the formats that accept the option.
   switch (option) {
     case kGzip: {
-      const std::string why =
-          row_.why_not_compressed.empty() ? "" : fmt::format(" ({})", row_.why_not_compressed);
+      const std::string why = row_.no_compression_reason.empty()
+                                  ? ""
+                                  : fmt::format(" ({})", row_.no_compression_reason);
       return refuse("cannot be compressed as a whole" + why,
                     "omit --compress gzip, and .gz at the end of the name");
     }

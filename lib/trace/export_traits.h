@@ -32,8 +32,8 @@ class ExportTraits {
   struct Row {
     std::string_view name;  // as in `--format`
     bool is_directory = false;
-    unsigned options = 0;                      // a bit for each ExportOption
-    std::string_view why_not_compressed = {};  // added to the refusal of kGzip; may be empty
+    unsigned options = 0;                         // a bit for each ExportOption
+    std::string_view no_compression_reason = {};  // added to the refusal of kGzip; may be empty
     std::string_view instead_of_groups = {};
   };
   explicit constexpr ExportTraits(const Row& row) : row_(row) {}

@@ -18,7 +18,7 @@ std::string Refusal(std::string_view format, ExportOption option) {
   return std::string(FindExportTraits(format)->Check(option).message());
 }
 
-TEST(ExportTraitsTest, RefusesExactlyWhatAFormatHasNot) {
+TEST(ExportTraitsTest, RejectsExactlyUnsupportedOptions) {
   for (const ExportTraits& traits : AllExportTraits()) {
     EXPECT_EQ(FindExportTraits(traits.name()), &traits);
     for (int i = 0; i < kExportOptions; ++i) {
@@ -36,7 +36,7 @@ TEST(ExportTraitsTest, RefusesExactlyWhatAFormatHasNot) {
   EXPECT_EQ(FindExportTraits("csv"), nullptr);
 }
 
-TEST(ExportTraitsTest, SaysWhatToDo) {
+TEST(ExportTraitsTest, SuggestsRemedy) {
   EXPECT_EQ(
       Refusal("json", ExportOption::kPackets),
       "json cannot be compressed within the file: use --compress gzip; supported by perfetto");

@@ -32,7 +32,7 @@ TEST(CaptureId, ReadsTheExampleOfTheSpecification) {
   EXPECT_EQ(id->ToString(), "01ARZ3NDEKTSV4RRFFQ69G5FAV");
 }
 
-TEST(CaptureId, RefusesWhatIsNotOne) {
+TEST(CaptureId, RejectsInvalidIds) {
   for (const char* text : {"", "01ARZ3NDEKTSV4RRFFQ69G5FA", "81ARZ3NDEKTSV4RRFFQ69G5FAV",
                            "01ARZ3NDEKTSV4RRFFQ69G5FAU"}) {
     EXPECT_EQ(CaptureId::Parse(text).status().code(), absl::StatusCode::kInvalidArgument) << text;

@@ -39,9 +39,9 @@ uint64_t LossTable::events(LossPlace place, LossReason reason) const {
   return events_.at(static_cast<size_t>(place)).at(static_cast<size_t>(reason));
 }
 
-bool LossTable::IsUsual(LossPlace place, LossReason reason) {
-  return std::find(std::begin(kUsualLosses), std::end(kUsualLosses), std::pair(place, reason)) !=
-         std::end(kUsualLosses);
+bool LossTable::IsExpectedLoss(LossPlace place, LossReason reason) {
+  return std::find(std::begin(kExpectedLosses), std::end(kExpectedLosses),
+                   std::pair(place, reason)) != std::end(kExpectedLosses);
 }
 
 }  // namespace neurontrace

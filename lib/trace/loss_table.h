@@ -14,7 +14,7 @@ namespace neurontrace {
 // The places and reasons with which losses are recorded today. Others, of an older or a hostile
 // producer, are counted all the same. A metric exists for each of these from the start, so that
 // alerts see the first increase.
-inline constexpr std::pair<LossPlace, LossReason> kUsualLosses[] = {
+inline constexpr std::pair<LossPlace, LossReason> kExpectedLosses[] = {
     {LossPlace::kRuntimeRing, LossReason::kOverwritten},
     {LossPlace::kRuntimeRing, LossReason::kUnknown},
     {LossPlace::kTapBuffer, LossReason::kFull},
@@ -56,7 +56,7 @@ class LossTable {
       for (size_t r = 0; r < kReasons; ++r) {
         const auto place = static_cast<LossPlace>(p);
         const auto reason = static_cast<LossReason>(r);
-        if (events_[p][r] > 0 || (place <= last && IsUsual(place, reason))) {
+        if (events_[p][r] > 0 || (place <= last && IsExpectedLoss(place, reason))) {
           visit(place, reason, events_[p][r]);
         }
       }
@@ -66,8 +66,8 @@ class LossTable {
  private:
   static constexpr size_t kPlaces = static_cast<size_t>(LossPlace::kRetention) + 1;
   static constexpr size_t kReasons = static_cast<size_t>(kLossReasonMax) + 1;
-  // Returns whether the pair is one of kUsualLosses.
-  static bool IsUsual(LossPlace place, LossReason reason);
+  // Returns whether the pair is one of kExpectedLosses.
+  static bool IsExpectedLoss(LossPlace place, LossReason reason);
 
   std::array<std::array<uint64_t, kReasons>, kPlaces> events_ = {};
 };

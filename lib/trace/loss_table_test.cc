@@ -39,7 +39,7 @@ TEST(LossTable, SumsAndShowsTheUnusualOnceItIsThere) {
   EXPECT_EQ(rows.at("store: limit"), 5u);
 }
 
-TEST(LossTable, GrowthIsWhatCameAndNeverWhatExpired) {
+TEST(LossTable, GrowthExcludesExpiry) {
   const std::vector<Loss> before = {
       {.place = LossPlace::kTapBuffer, .reason = LossReason::kFull, .events = 5}};
   const std::vector<Loss> after = {

@@ -17,7 +17,7 @@ constexpr RemarkKindRow kRemarkKinds[] = {
     {RemarkKind::kDamagedElement, "damaged_element", "damaged place", "damaged places", true},
     {RemarkKind::kNoTime, "no_time", "event has no usable time", "events have no usable time",
      true},
-    {RemarkKind::kOddDuration, "odd_duration", "event has an impossible duration, shown as 0",
+    {RemarkKind::kInvalidDuration, "odd_duration", "event has an impossible duration, shown as 0",
      "events have impossible durations, shown as 0", true},
     {RemarkKind::kOpenSpan, "open_span", "span begins and does not end",
      "spans begin and do not end", false},

@@ -16,7 +16,7 @@ enum class RemarkKind : uint8_t {
   kUnspecified = 0,
   kDamagedElement = 1,   // an element or the rest of a file that is lost: the losses say how many
   kNoTime = 2,           // an event without a usable time
-  kOddDuration = 3,      // an event whose duration is negative or beyond any range
+  kInvalidDuration = 3,  // an event whose duration is negative or beyond any range
   kOpenSpan = 4,         // a span that begins and does not end
   kEndWithoutBegin = 5,  // the end of a span that does not begin
   kUnknownOrigin = 6,    // a file whose times count from a moment that it does not name

@@ -3,7 +3,7 @@
 
 namespace neurontrace {
 
-StreamCursor CursorBehind(const ChunkHeader& header) {
+StreamCursor CursorAfter(const ChunkHeader& header) {
   StreamCursor cursor{.stream = header.stream,
                       .next_sequence = header.sequence + 1,
                       .source_position = header.source_position,

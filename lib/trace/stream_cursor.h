@@ -28,6 +28,6 @@ struct StreamCursor {
 };
 
 // Returns the cursor of a stream whose last chunk has this header.
-StreamCursor CursorBehind(const ChunkHeader& header);
+StreamCursor CursorAfter(const ChunkHeader& header);
 
 }  // namespace neurontrace

@@ -66,7 +66,7 @@ enum class CaptureObstacle : uint8_t {
 };
 
 // Returns an obstacle as text for tables, messages and labels of metrics. Empty for kNone. Pure.
-constexpr std::string_view WordsOf(CaptureObstacle obstacle) {
+constexpr std::string_view ToString(CaptureObstacle obstacle) {
   switch (obstacle) {
     case CaptureObstacle::kNone:
       return "";

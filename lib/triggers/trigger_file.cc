@@ -62,7 +62,7 @@ std::optional<uint64_t> ParseDuration(std::string_view text) {
 }
 
 // Returns a function for TomlKey that stores a duration in `ns`, which must outlive it.
-std::function<std::string(const TomlNode&)> TakeDuration(uint64_t& ns) {
+std::function<std::string(const TomlNode&)> ParseDurationOption(uint64_t& ns) {
   return [&ns](const TomlNode& value) -> std::string {
     const std::optional<uint64_t> parsed = ParseDuration(value.text);
     if (!parsed)
@@ -101,13 +101,13 @@ std::vector<TomlKey> KeysOf(TriggerRule& rule) {
     return "";
   };
   return {{"when", take_kind},
-          {"job", TakeTomlString(rule.job)},
+          {"job", ParseTomlString(rule.job)},
           {"times-median", take_times},
-          {"silent-for", TakeDuration(rule.silent_ns)},
-          {"cool-down", TakeDuration(rule.cool_down_ns)},
+          {"silent-for", ParseDurationOption(rule.silent_ns)},
+          {"cool-down", ParseDurationOption(rule.cool_down_ns)},
           {"per-hour", take_per_hour},
-          {"record-last", TakeDuration(rule.last_ns)},
-          {"record-for", TakeDuration(rule.duration_ns)}};
+          {"record-last", ParseDurationOption(rule.last_ns)},
+          {"record-for", ParseDurationOption(rule.duration_ns)}};
 }
 
 // Reports the first problem of the rule as a whole, at the key that it is about: further ones may
@@ -158,7 +158,7 @@ absl::StatusOr<std::vector<TriggerRule>> ParseTriggerFile(std::string_view text,
                                                        .last_ns = kLastDefaultNs,
                                                        .duration_ns = kForDefaultNs});
     // A rule with a wrong key is not checked further, as its other values would be misleading.
-    if (TakeTomlSection(section, KeysOf(rule), problems)) CheckWhole(rule, section, problems);
+    if (ParseTomlSection(section, KeysOf(rule), problems)) CheckWhole(rule, section, problems);
   }
   RETURN_IF_ERROR(problems.status());
   return rules;

@@ -74,13 +74,13 @@ when = "post"
   EXPECT_EQ(post.duration_ns, 10 * kNsPerSecond);
 }
 
-TEST(TriggerFile, MayBeEmpty) {
+TEST(TriggerFile, CanBeEmpty) {
   for (const char* const text : {"", "\n\n", "# nothing yet\n", "\xEF\xBB\xBF# by an editor\r\n"}) {
     EXPECT_TRUE(RulesOf(text).empty()) << text;
   }
 }
 
-TEST(TriggerFile, SaysWhatIsWrongWhereAndHowItIsPutRight) {
+TEST(TriggerFile, ReportsErrorLineAndRemedy) {
   const std::string post = "[a]\nwhen = \"post\"\n";
   const std::string slow = "[a]\nwhen = \"slow-execution\"\n";
   const std::string silent = "[a]\nwhen = \"silent-core\"\n";
@@ -126,7 +126,7 @@ TEST(TriggerFile, SaysWhatIsWrongWhereAndHowItIsPutRight) {
   for (const auto& [text, words] : kCases) EXPECT_THAT(ProblemOf(text), HasSubstr(words));
 }
 
-TEST(TriggerFile, TellsAllProblems) {
+TEST(TriggerFile, ReportsAllProblems) {
   const std::string words =
       ProblemOf("x = 1\n[a]\nwhen = \"never\"\nnonsense = 1\n[b]\nwhen = \"post\"\nper-hour = 0\n");
   EXPECT_EQ(std::count(words.begin(), words.end(), '\n'), 3);
@@ -145,7 +145,7 @@ TEST(TriggerFile, HasALimitOnEverything) {
               HasSubstr("the file is larger than 262144 bytes"));
 }
 
-TEST(TriggerRule, IsCheckedByWhoeverGetsIt) {
+TEST(TriggerRule, IsValidatedByEveryReceiver) {
   TriggerRule rule{.name = "x",
                    .kind = TriggerKind::kPost,
                    .cool_down_ns = kNsPerSecond,
@@ -169,7 +169,7 @@ TEST(ReadTriggerFile, AnEmptyFileIsNoFileWithoutRules) {
   EXPECT_EQ(ReadTriggerFile(path)->size(), 0u);
 }
 
-TEST(ReadTriggerFile, SaysWhatKeepsItFromReading) {
+TEST(ReadTriggerFile, ReportsUnreadableFile) {
   const std::string path = testing::TempDir() + "/neurontrace-triggers-test";
   std::remove(path.c_str());
   EXPECT_EQ(ReadTriggerFile(path).status().code(), absl::StatusCode::kNotFound);

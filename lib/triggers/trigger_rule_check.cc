@@ -42,7 +42,7 @@ std::string CheckName(const TriggerRule& rule) {
 }
 
 std::string CheckKind(const TriggerRule& rule) {
-  if (!WordOf(rule.kind).empty()) return "";
+  if (!ToString(rule.kind).empty()) return "";
   return fmt::format("the rule has no condition; add `when = \"KIND\"` with one of {}",
                      DescribeTriggerKinds());
 }
@@ -65,7 +65,7 @@ std::string CheckJob(const TriggerRule& rule) {
 std::string NotOfKind(const TriggerRule& rule, TriggerKind kind) {
   return fmt::format(
       "applies to `when = \"{}\"`, but this rule has `when = \"{}\"`; remove the line",
-      WordOf(kind), WordOf(rule.kind));
+      ToString(kind), ToString(rule.kind));
 }
 
 // A key of another kind is refused, as it would have no effect.
@@ -129,7 +129,7 @@ std::string CheckFor(const TriggerRule& rule) {
 
 }  // namespace
 
-std::string_view WordOf(TriggerKind kind) {
+std::string_view ToString(TriggerKind kind) {
   for (const auto& [word, value] : kKinds) {
     if (value == kind) return word;
   }

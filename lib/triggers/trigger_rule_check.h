@@ -12,7 +12,7 @@
 namespace neurontrace {
 
 // Returns how a rule file names a kind, such as "slow-execution"; "" for kUnspecified.
-std::string_view WordOf(TriggerKind kind);
+std::string_view ToString(TriggerKind kind);
 // Returns the kind of this name; kUnspecified if there is none.
 TriggerKind TriggerKindOf(std::string_view word);
 // Returns all names for messages: "slow-execution, silent-core, …".

@@ -60,7 +60,7 @@ void ClockTable::Join(uint64_t a, uint64_t a_ns, uint64_t b, uint64_t b_ns) {
 }
 
 // Checks one reading against earlier ones of its clock. Returns false if it does not count.
-bool ClockTable::IsSound(const Reading& reading, uint32_t sequence) {
+bool ClockTable::IsValid(const Reading& reading, uint32_t sequence) {
   const Key key = KeyOf(reading.id, sequence);
   const bool is_private = IsPrivate(reading.id);
   if (reading.id == 0 || (is_private && sequence == 0)) {
@@ -160,10 +160,10 @@ const ClockTable::Reading* ClockTable::BestKnown(uint32_t sequence) {
   return best;
 }
 
-void ClockTable::TakeSnapshot(std::string_view snapshot, uint32_t sequence) {
+void ClockTable::HandleSnapshot(std::string_view snapshot, uint32_t sequence) {
   if (!ReadSnapshot(snapshot)) return;
   // From here on every reading has a clock.
-  std::erase_if(readings_, [&](const Reading& reading) { return !IsSound(reading, sequence); });
+  std::erase_if(readings_, [&](const Reading& reading) { return !IsValid(reading, sequence); });
   CheckTraceClock();
   const Reading* const best = BestKnown(sequence);
   if (best == nullptr) return;

@@ -26,7 +26,7 @@ class ClockTable {
 
   // Reads a ClockSnapshot in a packet of this sequence (0: of none), and logs what is wrong with
   // it. Throws protozero::exception.
-  void TakeSnapshot(std::string_view snapshot, uint32_t sequence);
+  void HandleSnapshot(std::string_view snapshot, uint32_t sequence);
 
   // Returns the time of a packet in ns of the trace's clock; nullopt if Perfetto cannot determine
   // it, which is logged. `clock` 0: the file's default. Called once for each packet in the order of
@@ -68,7 +68,7 @@ class ClockTable {
   // Fills `readings_`. Returns false if the snapshot does not count.
   bool ReadSnapshot(std::string_view snapshot);
   // Returns whether a reading is consistent with earlier ones, which is logged otherwise.
-  bool IsSound(const Reading& reading, uint32_t sequence);
+  bool IsValid(const Reading& reading, uint32_t sequence);
   // Returns the snapshot's reading of a clock, or nullptr.
   const Reading* ReadingOf(uint64_t clock) const;
   // Applies a snapshot's choice of the trace's clock; 0: it names none.

@@ -115,13 +115,13 @@ uint64_t EventCheck::CategoryOf(const TraceSequence& sequence) {
   return joined_.empty() && count > 1 ? 0 : HashText(joined_);
 }
 
-EventCheck::Said EventCheck::ReadArguments(const TraceSequence& sequence) {
+EventCheck::TrackText EventCheck::ReadArguments(const TraceSequence& sequence) {
   namespace annotation = perfetto_read::annotation;
   // Arguments that neurontrace's exporter writes: they are compared with the events themselves.
   static const uint64_t kDuration = HashText("duration");
   static const uint64_t kSqueezed = HashText("squeezed");
   static const uint64_t kEvents = HashText("events");
-  Said said;
+  TrackText said;
   for (const TraceMessage::Field& field : event_) {
     if (field.tag != event::kAnnotation) continue;
     ++summary_.arguments;
@@ -184,7 +184,8 @@ bool EventCheck::IsInOrder(Track& track, uint64_t time_ns) {
   return true;
 }
 
-void EventCheck::TakeBegin(Track& track, const Names& names, const Said& said, uint64_t time_ns) {
+void EventCheck::HandleBegin(Track& track, const Names& names, const TrackText& said,
+                             uint64_t time_ns) {
   ++summary_.slices;
   ++track.track.slices;
   if (!IsInOrder(track, time_ns)) return;
@@ -215,7 +216,8 @@ void EventCheck::TakeBegin(Track& track, const Names& names, const Said& said, u
 }
 
 // The begin or the end may say how long the slice lasts.
-bool EventCheck::TakeEnd(Track& track, const Names& names, const Said& said, uint64_t time_ns) {
+bool EventCheck::HandleEnd(Track& track, const Names& names, const TrackText& said,
+                           uint64_t time_ns) {
   if (!IsInOrder(track, time_ns)) return true;
   const size_t before = track.open.size();
   const auto slice = track.open.End(names.name, names.category, time_ns, log_.position());
@@ -241,7 +243,7 @@ bool EventCheck::TakeEnd(Track& track, const Names& names, const Said& said, uin
   return true;
 }
 
-void EventCheck::TakeCounter(Track& track) {
+void EventCheck::HandleCounter(Track& track) {
   ++summary_.counter_values;
   ++track.track.counter_values;
   if (track.track.kind != TrackKind::kCounter || !track.track.is_described) {
@@ -289,14 +291,14 @@ void EventCheck::CheckExtraCounters(uint32_t value_tag, uint32_t uuid_tag, uint6
   }
 }
 
-void EventCheck::TakeExtraCounters(const TraceSequence& sequence) {
+void EventCheck::HandleExtraCounters(const TraceSequence& sequence) {
   CheckExtraCounters(event::kExtraCounterValue, event::kExtraCounterUuid,
                      sequence.default_extra_uuids);
   CheckExtraCounters(event::kExtraDoubleCounterValue, event::kExtraDoubleCounterUuid,
                      sequence.default_extra_double_uuids);
 }
 
-void EventCheck::TakeFlows(const Track& track, uint64_t time_ns, bool has_slice) {
+void EventCheck::HandleFlows(const Track& track, uint64_t time_ns, bool has_slice) {
   using Kind = FlowPoints::Kind;
   const auto is_flow = [](const TraceMessage::Field& field) {
     return field.tag == event::kFlowId || field.tag == event::kTerminatingFlowId;
@@ -334,18 +336,18 @@ void EventCheck::TakeFlows(const Track& track, uint64_t time_ns, bool has_slice)
   }
 }
 
-bool EventCheck::TakeByType(Track& track, uint64_t type, const TraceSequence& sequence,
-                            uint64_t time_ns) {
+bool EventCheck::HandleByType(Track& track, uint64_t type, const TraceSequence& sequence,
+                              uint64_t time_ns) {
   // The name of the instants by which neurontrace's exporter marks a loss.
   static const uint64_t kEventsLost = HashText("events lost");
   const Names names = NamesOf(sequence);
-  const Said said = ReadArguments(sequence);
+  const TrackText said = ReadArguments(sequence);
   switch (type) {
     case perfetto_read::kBegin:
-      TakeBegin(track, names, said, time_ns);
+      HandleBegin(track, names, said, time_ns);
       return true;
     case perfetto_read::kEnd:
-      return TakeEnd(track, names, said, time_ns);
+      return HandleEnd(track, names, said, time_ns);
     case perfetto_read::kInstant:
       ++summary_.instants;
       ++track.track.instants;
@@ -357,7 +359,7 @@ bool EventCheck::TakeByType(Track& track, uint64_t type, const TraceSequence& se
       }
       return true;
     case perfetto_read::kCounter:
-      TakeCounter(track);
+      HandleCounter(track);
       IsInOrder(track, time_ns);
       return false;
     case perfetto_read::kState:
@@ -375,8 +377,8 @@ void EventCheck::Take(std::string_view bytes, const TraceSequence& sequence,
   event_.Parse(bytes);
   const auto own_uuid = event_.Number(event::kTrackUuid);
   // The event's own track has priority over the default of its sequence.
-  const auto said_uuid = own_uuid ? own_uuid : sequence.default_track_uuid;
-  const uint64_t uuid = said_uuid.value_or(0);
+  const auto reported_uuid = own_uuid ? own_uuid : sequence.default_track_uuid;
+  const uint64_t uuid = reported_uuid.value_or(0);
   if (IsUnchecked(sequence, uuid)) {
     ++summary_.other_events;
     return;
@@ -386,7 +388,7 @@ void EventCheck::Take(std::string_view bytes, const TraceSequence& sequence,
     return;
   }
   const uint64_t type = event_.Number(event::kType, 0);
-  if (type == perfetto_read::kState && !said_uuid) {
+  if (type == perfetto_read::kState && !reported_uuid) {
     log_.Add(TraceCheck::kStateTrack, "A state event names no track and is dropped.");
     ++summary_.other_events;
     return;
@@ -403,9 +405,9 @@ void EventCheck::Take(std::string_view bytes, const TraceSequence& sequence,
     break;
   }
   // Flows refer to the slice that the event begins or ends.
-  TakeFlows(*track, *time_ns, TakeByType(*track, type, sequence, *time_ns));
+  HandleFlows(*track, *time_ns, HandleByType(*track, type, sequence, *time_ns));
   // Last, as it may move the track.
-  TakeExtraCounters(sequence);
+  HandleExtraCounters(sequence);
 }
 
 void EventCheck::ReportOpen(const Track& track, const SliceStack::Slice& slice) {

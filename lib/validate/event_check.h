@@ -39,7 +39,7 @@ class EventCheck {
  private:
   using Track = TrackList::State;
   // The values of arguments that neurontrace writes.
-  struct Said {
+  struct TrackText {
     // The length that the event claims for its slice.
     std::optional<uint64_t> duration_ns;
     // The number of lost events that an instant reports.
@@ -66,23 +66,23 @@ class EventCheck {
   // Returns the hash of the event's categories, joined as Perfetto does.
   uint64_t CategoryOf(const TraceSequence& sequence);
   // Counts the arguments of the current event, resolves their names, and returns known ones.
-  Said ReadArguments(const TraceSequence& sequence);
+  TrackText ReadArguments(const TraceSequence& sequence);
   // Handles the event by its type, once its track is known. Returns false if there is no slice or
   // instant to which a flow could be bound.
-  bool TakeByType(Track& track, uint64_t type, const TraceSequence& sequence, uint64_t time_ns);
+  bool HandleByType(Track& track, uint64_t type, const TraceSequence& sequence, uint64_t time_ns);
   // Opens a slice on the track.
-  void TakeBegin(Track& track, const Names& names, const Said& said, uint64_t time_ns);
+  void HandleBegin(Track& track, const Names& names, const TrackText& said, uint64_t time_ns);
   // Returns false if it ends nothing.
-  bool TakeEnd(Track& track, const Names& names, const Said& said, uint64_t time_ns);
+  bool HandleEnd(Track& track, const Names& names, const TrackText& said, uint64_t time_ns);
   // Checks the value and track of a counter's event.
-  void TakeCounter(Track& track);
+  void HandleCounter(Track& track);
   // Checks the counter values that any event may have in addition. May move all tracks.
-  void TakeExtraCounters(const TraceSequence& sequence);
+  void HandleExtraCounters(const TraceSequence& sequence);
   // Compares the number of extra values with that of their tracks: of the event, or of the
   // sequence. The tags select the kind; `default_uuids` is the number of tracks of the sequence.
   void CheckExtraCounters(uint32_t value_tag, uint32_t uuid_tag, uint64_t default_uuids);
   // Adds the event's flows at its slice or instant; without one they are findings.
-  void TakeFlows(const Track& track, uint64_t time_ns, bool has_slice);
+  void HandleFlows(const Track& track, uint64_t time_ns, bool has_slice);
   // Returns false if the track's slices are no longer followed; otherwise settles those that ended.
   bool IsInOrder(Track& track, uint64_t time_ns);
   // Gives up checking how the track's slices nest.

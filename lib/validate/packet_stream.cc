@@ -21,7 +21,7 @@ constexpr std::string_view kZstd = "\x28\xb5\x2f\xfd";
 
 // Removes a varint of up to 10 bytes from the front of `bytes`. Returns false if there is none.
 // Higher bits of the last byte are lost, as in protobuf.
-bool TakeVarint(std::string_view& bytes, uint64_t& value) {
+bool ConsumeVarint(std::string_view& bytes, uint64_t& value) {
   value = 0;
   for (size_t i = 0; i < std::min<size_t>(bytes.size(), 10); ++i) {
     const auto byte = static_cast<uint8_t>(bytes[i]);
@@ -79,7 +79,7 @@ bool PacketStream::NextOuter(std::string_view& packet) {
     const size_t before = rest.size();
     uint64_t tag = 0;
     uint64_t length = 0;
-    const bool has_tag = TakeVarint(rest, tag);
+    const bool has_tag = ConsumeVarint(rest, tag);
     // Perfetto's tokenizer also skips other fields of the Trace message.
     if (has_tag && tag != kPacketTag && tag <= UINT32_MAX && (tag >> 3) != 0) {
       log_.Add(TraceCheck::kFraming,
@@ -88,7 +88,7 @@ bool PacketStream::NextOuter(std::string_view& packet) {
       if (!SkipField(tag & 7, before - rest.size())) return false;
       continue;
     }
-    if (tag != kPacketTag || !TakeVarint(rest, length)) {
+    if (tag != kPacketTag || !ConsumeVarint(rest, length)) {
       log_.Add(TraceCheck::kFraming, "Found no packet; nothing is read from here on.");
       return false;
     }
@@ -114,7 +114,7 @@ bool PacketStream::SkipField(uint64_t wire_type, size_t tag_bytes) {
   uint64_t value = 0;
   // Types 1 and 5 have a fixed size, 0 is a varint, 2 a length; 3 and 4 are obsolete.
   if (wire_type == 1 || wire_type == 5) return PassOver(wire_type == 1 ? 8 : 4);
-  if ((wire_type != 0 && wire_type != 2) || !TakeVarint(rest, value)) return false;
+  if ((wire_type != 0 && wire_type != 2) || !ConsumeVarint(rest, value)) return false;
   return PassOver(before - rest.size()) && (wire_type == 0 || PassOver(value));
 }
 
@@ -207,7 +207,7 @@ bool PacketStream::NextInner(std::string_view& packet) {
   std::string_view rest = std::exchange(inner_, {});
   uint64_t tag = 0;
   uint64_t length = 0;
-  if (!TakeVarint(rest, tag) || tag != kPacketTag || !TakeVarint(rest, length) ||
+  if (!ConsumeVarint(rest, tag) || tag != kPacketTag || !ConsumeVarint(rest, length) ||
       length > rest.size()) {
     // If the uncompressed bytes were cut, the last packet may be incomplete.
     if (!is_inner_cut_) {

@@ -34,7 +34,7 @@ void SequenceTable::Clear(TraceSequence& sequence) {
   ++summary_.sequence_headers;
 }
 
-void SequenceTable::TakeDefaults(std::string_view bytes, TraceSequence& sequence) {
+void SequenceTable::ReadDefaults(std::string_view bytes, TraceSequence& sequence) {
   namespace event = perfetto_read::event;
   const TraceMessage defaults(bytes);
   sequence.default_clock =
@@ -48,7 +48,7 @@ void SequenceTable::TakeDefaults(std::string_view bytes, TraceSequence& sequence
   }
 }
 
-void SequenceTable::TakeInterned(std::string_view bytes, TraceSequence& sequence) {
+void SequenceTable::ReadInterned(std::string_view bytes, TraceSequence& sequence) {
   namespace interned = perfetto_read::interned;
   data_.Parse(bytes);
   for (const TraceMessage::Field& field : data_) {

@@ -58,8 +58,8 @@ class SequenceTable {
   void Clear(TraceSequence& sequence);
   // Read TracePacketDefaults, and InternedData. Log numbers that are 0 or used twice. Both throw
   // protozero::exception if the bytes are malformed.
-  void TakeDefaults(std::string_view defaults, TraceSequence& sequence);
-  void TakeInterned(std::string_view data, TraceSequence& sequence);
+  void ReadDefaults(std::string_view defaults, TraceSequence& sequence);
+  void ReadInterned(std::string_view data, TraceSequence& sequence);
   // Returns the number of sequences.
   size_t size() const { return sequences_.size(); }
 

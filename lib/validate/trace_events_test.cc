@@ -32,7 +32,7 @@ class TraceEvents : public TraceMaker {
     });
   }
   // Of all findings of a check, line by line.
-  static std::string WordsOf(const TraceReport& report, TraceCheck check) {
+  static std::string MessagesOf(const TraceReport& report, TraceCheck check) {
     std::string words;
     for (const TraceFinding& finding : report.findings.findings()) {
       if (finding.check == check) words += finding.words + "\n";
@@ -175,14 +175,14 @@ TEST_F(TraceEvents, EndsThatAreExchanged) {
               HasSubstr("has a duration of 4 ns but ends after 2 ns"));
 }
 
-TEST_F(TraceEvents, WhatOthersCallDurationIsTheirs) {
+TEST_F(TraceEvents, ForeignDurationArgumentsAreKept) {
   Intern(3, 1, "duration");
   Event(kBegin, 2, 1, Argument(1, 5));
   Event(kEnd, 2, 2);
   EXPECT_THAT(Checks(), IsEmpty());
 }
 
-TEST_F(TraceEvents, ASqueezedSliceSaysWhatItLasted) {
+TEST_F(TraceEvents, SqueezedSliceCarriesDuration) {
   Intern(3, 1, "duration");
   Intern(3, 2, "squeezed");
   Sign();
@@ -197,7 +197,7 @@ TEST_F(TraceEvents, ASqueezedSliceSaysWhatItLasted) {
   EXPECT_THAT(Checks(), IsEmpty());
 }
 
-TEST_F(TraceEvents, TellsLossesThatTheFileTells) {
+TEST_F(TraceEvents, ReportsLossesRecordedInFile) {
   Intern(3, 1, "events");
   Sign();
   Event(kInstant, 2, 1, [](protozero::pbf_writer& event) {
@@ -231,7 +231,7 @@ TEST_F(TraceEvents, ARingBufferThatHasWrapped) {
   EXPECT_EQ(report.findings.count(TraceCheck::kPacketLoss), 1u);
   EXPECT_EQ(report.findings.count(TraceCheck::kThreadEndWithoutBegin), 2u);
   EXPECT_EQ(report.summary.open_slices, 2u);
-  const std::string open = WordsOf(report, TraceCheck::kOpenSlices);
+  const std::string open = MessagesOf(report, TraceCheck::kOpenSlices);
   EXPECT_THAT(open, AllOf(HasSubstr("'k1' that begins at 200 ns"),
                           HasSubstr("'k3' that begins at 500 ns")));
   EXPECT_GT(report.findings.errors(), 0u) << "exit code 1";
@@ -247,7 +247,7 @@ TEST_F(TraceEvents, AnInnerEndIsMissing) {
   const TraceReport report = Validate();
   EXPECT_THAT(ChecksOf(report), ElementsAre("open_slices"));
   EXPECT_EQ(report.summary.open_slices, 2u);
-  const std::string open = WordsOf(report, TraceCheck::kOpenSlices);
+  const std::string open = MessagesOf(report, TraceCheck::kOpenSlices);
   EXPECT_THAT(
       open, ContainsRegex(
                 "'dispatch' that begins at [0-9]+ ns .*\n.*'dispatch' that begins at [0-9]+ ns "));
@@ -421,10 +421,10 @@ TEST_F(TraceEvents, SlicesThatEndAtOneTimeAndThatAreCutShort) {
   EXPECT_THAT(ChecksOf(report), ElementsAre("misplaced_end"));
   ASSERT_EQ(report.findings.errors(), 2u);
   EXPECT_THAT(
-      WordsOf(report, TraceCheck::kMisplacedEnd),
+      MessagesOf(report, TraceCheck::kMisplacedEnd),
       HasSubstr("from 1003 to 1014 ns on track 2 ('thread') ends here, before 1 slice inside it"));
   EXPECT_THAT(
-      WordsOf(report, TraceCheck::kMisplacedEnd),
+      MessagesOf(report, TraceCheck::kMisplacedEnd),
       HasSubstr("from 1001 to 1014 ns on track 2 ('thread') ends here, before 1 slice inside it"));
   EXPECT_EQ(report.summary.open_slices, 0u);
 }
@@ -462,7 +462,7 @@ TEST_F(TraceEvents, TypesThatDoNotExist) {
   EXPECT_THAT(Checks(), ElementsAre("event_type"));
 }
 
-TEST_F(TraceEvents, WhatIsNotCheckedIsSaidOnce) {
+TEST_F(TraceEvents, ReportsUncheckedFeaturesOnce) {
   const std::string sound = trace_;
   const auto twice = [&](uint32_t type, const Fill& more) {
     trace_ = sound;

@@ -49,7 +49,7 @@ TEST_F(TracePackets, ASoundTraceHasNoFindings) {
   EXPECT_EQ(report.summary.file_bytes, trace_.size());
 }
 
-TEST_F(TracePackets, SaysWhereItFoundSomething) {
+TEST_F(TracePackets, ReportsPositionOfFindings) {
   Header();
   const size_t offset = trace_.size();
   Event(kEnd, 7, 1);
@@ -124,7 +124,7 @@ TEST_F(TracePackets, PacketsOfPackets) {
   EXPECT_THAT(Validate().findings.findings()[0].words, HasSubstr("contain compressed packets"));
 }
 
-TEST_F(TracePackets, WhatIsNotCheckedIsSaidOnce) {
+TEST_F(TracePackets, ReportsUncheckedFeaturesOnce) {
   Row();
   for (int i = 0; i < 2; ++i) {
     Packet([](auto& packet) { packet.add_bytes(133, "compressed with zstd"); });
@@ -242,7 +242,7 @@ TEST_F(TracePackets, AfterALossTheStateIsGone) {
   EXPECT_THAT(Checks(), ElementsAre("packet_loss"));
 }
 
-TEST_F(TracePackets, WhatNeedsNoStateIsTakenWithoutOne) {
+TEST_F(TracePackets, AcceptsStatelessPacketsWithoutState) {
   Process(1, 1);
   Thread(2, 1, 100);
   Packet([](auto& packet) { packet.add_message(6, Snapshot({{1, 5'000}, {6, 100}})); });

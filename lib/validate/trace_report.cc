@@ -84,11 +84,11 @@ std::string TrackTree(const TraceReport& report) {
     steps.pop_back();
     // A description that equals the one of the sibling above is not repeated.
     const std::string& description = tracks[step.track].description;
-    const bool is_said =
+    const bool is_reported =
         before.depth == step.depth && tracks[before.track].description == description;
     // The indentation is limited, as it would make the text quadratic in the depth.
     text += Line(tracks[step.track], std::min(step.depth, validate_limits::kAncestorsMax),
-                 !description.empty() && !is_said);
+                 !description.empty() && !is_reported);
     before = step;
     push(children[step.track], step.depth + 1);
   }

@@ -168,7 +168,7 @@ TEST_F(TraceTracks, TheTreeStandsAsPerfettoShowsIt) {
             "track 99: 1 instant (not described)\n");
 }
 
-TEST_F(TraceTracks, WhatIsSaidOfATrackIsNotSaidAgainOfTheNext) {
+TEST_F(TraceTracks, ReportsTrackFindingsOnce) {
   for (uint64_t uuid = 10; uuid < 14; ++uuid) {
     Describe([&](auto& track) {
       track.add_uint64(1, uuid);

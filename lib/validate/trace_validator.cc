@@ -80,13 +80,13 @@ class TraceValidator {
       ++report_.summary.packet_losses;
       log().Add(TraceCheck::kPacketLoss, "Packets of sequence {} were lost before this one.", id);
     }
-    TakeAttributes(packet_.Text(packet::kTraceAttributes));
+    ReadAttributes(packet_.Text(packet::kTraceAttributes));
     TraceSequence* const sequence = SequenceOf(id);
     // Returns early where Perfetto ignores the rest.
-    if (sequence != nullptr && !TakeState(id, *sequence)) return;
+    if (sequence != nullptr && !HandleState(id, *sequence)) return;
     // Perfetto ignores the rest of a packet with a snapshot.
     if (packet_.Has(packet::kClockSnapshot)) {
-      return clocks_.TakeSnapshot(packet_.Text(packet::kClockSnapshot), id);
+      return clocks_.HandleSnapshot(packet_.Text(packet::kClockSnapshot), id);
     }
     std::optional<uint64_t> time_ns;
     if (const auto timestamp = packet_.Number(packet::kTimestamp)) {
@@ -96,7 +96,7 @@ class TraceValidator {
       if (!time_ns) return;
     }
     if (packet_.Has(packet::kTrackDescriptor)) {
-      tracks_.TakeDescriptor(packet_.Text(packet::kTrackDescriptor));
+      tracks_.HandleDescriptor(packet_.Text(packet::kTrackDescriptor));
     }
     if (sequence == nullptr) return;
     if (packet_.Has(packet::kThreadDescriptor)) sequence->has_thread = true;
@@ -131,7 +131,7 @@ class TraceValidator {
 
   // Applies flags, defaults and interned texts to the sequence. Returns false if Perfetto skips the
   // packet because the sequence lacks its state.
-  bool TakeState(uint32_t id, TraceSequence& sequence) {
+  bool HandleState(uint32_t id, TraceSequence& sequence) {
     namespace packet = perfetto_read::packet;
     if ((Flags() & packet::kFlagStateCleared) != 0) {
       sequences_.Clear(sequence);
@@ -140,13 +140,13 @@ class TraceValidator {
       sequence.has_state = false;
     }
     if (packet_.Has(packet::kDefaults)) {
-      sequences_.TakeDefaults(packet_.Text(packet::kDefaults), sequence);
+      sequences_.ReadDefaults(packet_.Text(packet::kDefaults), sequence);
     }
     const bool has_interned = packet_.Has(packet::kInternedData);
     const bool needs_state =
         (Flags() & packet::kFlagNeedsState) != 0 && !packet_.Has(packet::kClockSnapshot);
     if (sequence.has_state) {
-      if (has_interned) sequences_.TakeInterned(packet_.Text(packet::kInternedData), sequence);
+      if (has_interned) sequences_.ReadInterned(packet_.Text(packet::kInternedData), sequence);
     } else if (has_interned || needs_state) {
       log().Add(TraceCheck::kSequenceState,
                 "The packet {} the state of sequence {}, which was not cleared{}.",
@@ -158,7 +158,7 @@ class TraceValidator {
 
   // Keeps the attributes of the trace. That of neurontrace's exporter enables the checks of its
   // arguments.
-  void TakeAttributes(std::string_view bytes) {
+  void ReadAttributes(std::string_view bytes) {
     namespace attributes = perfetto_read::attributes;
     for (const TraceMessage message(bytes); const TraceMessage::Field& field : message) {
       if (field.tag != attributes::kAttribute) continue;

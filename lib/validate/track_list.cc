@@ -21,7 +21,7 @@ std::string Shown(std::string_view name) { return CleanText(name, validate_limit
 
 // Returns the part of a finding about the loss of a track. Perfetto looks up the parents of every
 // described track, whether it is used or not.
-std::string WhatIsDropped(const TraceTrack& track) {
+std::string DescribeDropped(const TraceTrack& track) {
   const uint64_t events = track.slices + track.instants + track.counter_values;
   if (events == 0) return "it is dropped";
   return fmt::format("it is dropped with {} on it", DescribeCount(events, "event"));
@@ -70,7 +70,7 @@ TrackList::Descriptor TrackList::Read(std::string_view bytes) {
 }
 
 // Returns false if Perfetto drops the descriptor; other faults are only logged.
-bool TrackList::IsSound(const Descriptor& descriptor) {
+bool TrackList::IsValid(const Descriptor& descriptor) {
   if (!descriptor.uuid) {
     log_.Add(TraceCheck::kTrackUuid, "The descriptor of track '{}' has no uuid.",
              descriptor.track.name);
@@ -139,9 +139,9 @@ TrackList::State* TrackList::Add(uint64_t uuid) {
   return &state;
 }
 
-void TrackList::TakeDescriptor(std::string_view bytes) {
+void TrackList::HandleDescriptor(std::string_view bytes) {
   Descriptor descriptor = Read(bytes);
-  if (!IsSound(descriptor)) return;
+  if (!IsValid(descriptor)) return;
   State* state = Find(*descriptor.uuid);
   if (state != nullptr && state->track.is_described) {
     const bool is_same = state->track.kind == descriptor.track.kind &&
@@ -179,7 +179,7 @@ void TrackList::TakeDescriptor(std::string_view bytes) {
   const bool is_plain = track.kind == TrackKind::kPlain || track.kind == TrackKind::kCounter;
   state->has_parent = is_plain && descriptor.parent_uuid != 0;
   state->parent_uuid = descriptor.parent_uuid;
-  state->may_merge = is_plain && descriptor.merge != perfetto_read::descriptor::kMergeNone;
+  state->can_merge = is_plain && descriptor.merge != perfetto_read::descriptor::kMergeNone;
 }
 
 TrackList::State* TrackList::ForEvent(uint64_t uuid) {
@@ -196,14 +196,14 @@ void TrackList::CheckAncestors(const State& state) {
       log_.Add(TraceCheck::kTrackParent,
                "Track {} ('{}') has more than {} ancestors or is its own ancestor: {}.",
                state.track.uuid, state.track.name, validate_limits::kAncestorsMax,
-               WhatIsDropped(state.track));
+               DescribeDropped(state.track));
       return;
     }
     above = Find(uuid);
     if (above == nullptr || !above->track.is_described) {
       log_.Add(TraceCheck::kTrackParent,
                "Track {} ('{}') is a child of track {}, which is never described: {}.",
-               state.track.uuid, state.track.name, uuid, WhatIsDropped(state.track));
+               state.track.uuid, state.track.name, uuid, DescribeDropped(state.track));
       return;
     }
   }
@@ -213,7 +213,7 @@ void TrackList::CheckMerging() {
   // Perfetto merges by parent and name; the type of a counter is not considered here.
   absl::flat_hash_set<std::pair<uint64_t, uint64_t>> names;  // parent and name
   for (const State& state : tracks_) {
-    if (!state.may_merge || !state.track.is_described) continue;
+    if (!state.can_merge || !state.track.is_described) continue;
     if (names.emplace(state.parent_uuid, HashText(state.track.name)).second) continue;
     log_.MoveTo(state.first_at);
     log_.Add(TraceCheck::kTrackMerged,

@@ -25,7 +25,7 @@ class TrackList {
     // 0 and false for a track at the top.
     uint64_t parent_uuid = 0;
     bool has_parent = false;
-    bool may_merge = false;  // with siblings of its name
+    bool can_merge = false;  // with siblings of its name
     TracePosition first_at;  // of the descriptor, or the first event
     // For EventCheck.
     bool is_unfollowed = false;  // how its slices nest is no longer checked
@@ -39,7 +39,7 @@ class TrackList {
 
   // Reads a TrackDescriptor, and logs what is wrong with it. A second descriptor of a track is
   // ignored, as in Perfetto. Throws protozero::exception.
-  void TakeDescriptor(std::string_view descriptor);
+  void HandleDescriptor(std::string_view descriptor);
   // Returns the track of an event, adding it if it is not described; nullptr if there are too many
   // tracks. Pointers are valid until the next call.
   State* ForEvent(uint64_t uuid);
@@ -69,7 +69,7 @@ class TrackList {
   // Reads the fields of a descriptor. Throws protozero::exception.
   static Descriptor Read(std::string_view bytes);
   // Returns whether the descriptor counts; otherwise the reason is logged.
-  bool IsSound(const Descriptor& descriptor);
+  bool IsValid(const Descriptor& descriptor);
   // Checks that no other track is the same process or thread.
   void CheckIds(const Descriptor& descriptor);
   // Returns a known track, or nullptr. Add adds one; nullptr if there are too many.

@@ -23,7 +23,7 @@ void Check(bool good, const std::string& what) {
   abort();
 }
 
-void CompressAndTell(neurontrace::v1::ChunkEnvelope& envelope) {
+void CompressAndRecordSize(neurontrace::v1::ChunkEnvelope& envelope) {
   using namespace neurontrace;
   v1::ChunkHeader header;
   static DecodedChunk chunk;
@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace neurontrace;
   v1::ChunkEnvelope envelope;
   if (!envelope.ParseFromArray(data, static_cast<int>(size))) return 0;
-  if (envelope.stream_ref() % 2 != 0) CompressAndTell(envelope);
+  if (envelope.stream_ref() % 2 != 0) CompressAndRecordSize(envelope);
   const uint32_t header_crc = Crc32c(envelope.header().data(), envelope.header().size());
   envelope.set_crc32c(
       ExtendCrc32c(header_crc, envelope.columns().data(), envelope.columns().size()));

@@ -45,7 +45,7 @@ void ExpectHeaderRefused(const std::function<void(ChunkHeader&)>& change,
   ExpectRefused(EnvelopeOf(std::move(chunk)), message);
 }
 
-TEST(ChunkEnvelopeTest, TakesWhatIsTrueAndGivesItBack) {
+TEST(ChunkEnvelopeTest, AcceptsValidEnvelope) {
   const Chunk chunk = SomeChunk();
   const v1::ChunkEnvelope envelope = EnvelopeOf(chunk);
   EXPECT_EQ(envelope.stream_ref(), 9u);
@@ -101,7 +101,7 @@ TEST(ChunkEnvelopeTest, ChecksTheChecksumOverBothPartsInOrder) {
   ExpectRefused(swapped, "header");
 }
 
-TEST(ChunkEnvelopeTest, NamesTheChunkAndWhatIsUntrueOfIt) {
+TEST(ChunkEnvelopeTest, ReportsChunkAndMismatch) {
   ExpectHeaderRefused([](ChunkHeader& h) { h.event_count = 3; }, "chunk 7 of i-0abc pid 4711");
   ExpectHeaderRefused([](ChunkHeader& h) { h.event_count = 3; },
                       "its header gives 3 events, but its columns have 2");
@@ -141,7 +141,7 @@ TEST(ChunkEnvelopeTest, RefusesAHeaderThatIsTooLongToParse) {
 }
 
 // Not a test: see lib/base/fuzz_seed.h.
-TEST(ChunkEnvelopeTest, WritesTheFuzzCorpusWhereAsked) {
+TEST(ChunkEnvelopeTest, WritesFuzzCorpusOnRequest) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   const auto write = [](const std::string& name, const v1::ChunkEnvelope& envelope) {
     WriteFuzzSeed("chunk_envelope_fuzzer", name, envelope.SerializeAsString());

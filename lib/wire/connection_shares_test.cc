@@ -52,7 +52,7 @@ TEST(ConnectionSharesTest, FilesCountAsTaken) {
   EXPECT_EQ(Fill(shares, "10.0.0.1", next), 384);
 }
 
-TEST(ConnectionSharesTest, ADescriptorThatIsGivenOutAnewWasClosed) {
+TEST(ConnectionSharesTest, ReusedDescriptorCountsAsClosed) {
   ConnectionShares shares(16);
   int next = 0;
   EXPECT_EQ(Fill(shares, "10.0.0.1", next), 12);

@@ -81,15 +81,15 @@ absl::Status FromProtoList(const google::protobuf::RepeatedPtrField<Message>& me
 
 // For requests of people: a text that is too long is refused by the receiver with a message, not
 // silently cut.
-std::string Whole(std::string_view text) {
+std::string CopyBytes(std::string_view text) {
   return CleanText(text, std::numeric_limits<size_t>::max());
 }
 
 void ToProto(const std::vector<KeyValue>& values, Repeated<v1::KeyValue>* messages) {
   for (const KeyValue& value : values) {
     v1::KeyValue* const message = messages->Add();
-    message->set_key(Whole(value.key));
-    message->set_value(Whole(value.value));
+    message->set_key(CopyBytes(value.key));
+    message->set_value(CopyBytes(value.value));
   }
 }
 
@@ -105,7 +105,7 @@ absl::Status CheckListCounts(const v1::ChunkHeader& message) {
 
 // Parts of FromProto(CaptureSpec), split for the length of functions. They fail with
 // INVALID_ARGUMENT, naming the field.
-absl::Status TakeSelection(const v1::CaptureSpec& message, CaptureSpec& value) {
+absl::Status ParseSelection(const v1::CaptureSpec& message, CaptureSpec& value) {
   RETURN_IF_ERROR(
       CheckCount("spec.job_facts", message.job_facts_size(), limits::kSelectionItemsMax));
   for (const v1::KeyValue& fact : message.job_facts()) {
@@ -153,7 +153,7 @@ absl::Status TakeEnd(const v1::CaptureSpec& message, CaptureSpec& value) {
   }
   value.budget.core_ppm = message.budget_core_ppm();
   value.budget.bytes_per_second = message.budget_bytes_per_second();
-  ASSIGN_OR_RETURN(value.cause, TakeDetail("spec.cause", message.cause()));
+  ASSIGN_OR_RETURN(value.cause, CheckDetail("spec.cause", message.cause()));
   return absl::OkStatus();
 }
 
@@ -332,7 +332,7 @@ absl::StatusOr<StreamIdentity> FromProto(const v1::StreamIdentity& message) {
 absl::StatusOr<RankEvidence> FromProto(const v1::RankEvidence& message) {
   RETURN_IF_ERROR(CheckEnum("rank_evidence.source", message.source(), v1::RANK_SOURCE_COMMUNICATOR,
                             v1::RANK_SOURCE_FRAMEWORK_FILE));
-  ASSIGN_OR_RETURN(std::string detail, TakeDetail("rank_evidence.detail", message.detail()));
+  ASSIGN_OR_RETURN(std::string detail, CheckDetail("rank_evidence.detail", message.detail()));
   if (message.worker_gid() < 0 || message.world_size() < 0) {
     return InvalidArgument("rank_evidence has a negative worker_gid or world_size: {} of {}",
                            message.worker_gid(), message.world_size());
@@ -350,7 +350,7 @@ absl::StatusOr<Loss> FromProto(const v1::Loss& message) {
                             v1::LOSS_PLACE_RETENTION));
   RETURN_IF_ERROR(
       CheckEnum("loss.reason", message.reason(), v1::LOSS_REASON_UNKNOWN, v1::LOSS_REASON_NO_TIME));
-  ASSIGN_OR_RETURN(std::string detail, TakeDetail("loss.detail", message.detail()));
+  ASSIGN_OR_RETURN(std::string detail, CheckDetail("loss.detail", message.detail()));
   return Loss{.place = static_cast<LossPlace>(message.place()),
               .reason = static_cast<LossReason>(message.reason()),
               .events = message.events(),
@@ -385,9 +385,9 @@ absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message) {
   WorkerInfo value;
   ASSIGN_OR_RETURN(value.identity, FromProto(message.identity()));
   value.state = static_cast<WorkerState>(message.state());
-  ASSIGN_OR_RETURN(value.detail, TakeDetail("worker.detail", message.detail()));
-  ASSIGN_OR_RETURN(value.command, TakeDetail("worker.command", message.command()));
-  ASSIGN_OR_RETURN(value.job, TakeDetail("worker.job", message.job()));
+  ASSIGN_OR_RETURN(value.detail, CheckDetail("worker.detail", message.detail()));
+  ASSIGN_OR_RETURN(value.command, CheckDetail("worker.command", message.command()));
+  ASSIGN_OR_RETURN(value.job, CheckDetail("worker.job", message.job()));
   for (const v1::CoreInventory& core : message.cores()) {
     if (core.nc_idx() >= limits::kCoresPerWorkerMax) {
       return InvalidArgument("core.nc_idx is {}; a worker has at most {} cores", core.nc_idx(),
@@ -400,10 +400,10 @@ absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message) {
     RETURN_IF_ERROR(FromProtoList(core.rank_evidence(), out.rank_evidence));
   }
   ASSIGN_OR_RETURN(value.runtime_version,
-                   TakeDetail("worker.runtime_version", message.runtime_version()));
+                   CheckDetail("worker.runtime_version", message.runtime_version()));
   value.pid_claimed = message.pid_claimed();
   for (const auto& warning : message.warnings()) {
-    ASSIGN_OR_RETURN(value.warnings.emplace_back(), TakeDetail("worker.warnings", warning));
+    ASSIGN_OR_RETURN(value.warnings.emplace_back(), CheckDetail("worker.warnings", warning));
   }
   RETURN_IF_ERROR(
       CheckCount("worker.event_types", message.event_types_size(), limits::kWorkerEventTypesMax));
@@ -430,7 +430,7 @@ absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& mes
   ASSIGN_OR_RETURN(value.capture_id, CaptureId::FromBytes(message.capture_id()));
   ASSIGN_OR_RETURN(value.worker, FromProto(message.worker()));
   value.state = static_cast<CaptureWorkerState>(message.state());
-  ASSIGN_OR_RETURN(value.detail, TakeDetail("capture_worker.detail", message.detail()));
+  ASSIGN_OR_RETURN(value.detail, CheckDetail("capture_worker.detail", message.detail()));
   value.events_read = message.events_read();
   value.events_stored = message.events_stored();
   value.events_lost = message.events_lost();
@@ -582,11 +582,11 @@ absl::StatusOr<CaptureBegin> FromProto(const v1::CaptureBegin& message) {
 }
 
 void ToProto(const CaptureSpec& value, v1::CaptureSpec* message) {
-  message->set_name(Whole(value.name));
-  message->set_job(Whole(value.selection.job));
-  for (const auto& id : value.selection.instance_ids) message->add_instance_ids(Whole(id));
+  message->set_name(CopyBytes(value.name));
+  message->set_job(CopyBytes(value.selection.job));
+  for (const auto& id : value.selection.instance_ids) message->add_instance_ids(CopyBytes(id));
   for (const uint32_t core : value.selection.neuron_cores) message->add_neuron_cores(core);
-  for (const auto& type : value.filter.event_types) message->add_event_types(Whole(type));
+  for (const auto& type : value.filter.event_types) message->add_event_types(CopyBytes(type));
   message->set_duration_ns(value.timing.duration_ns);
   message->set_ring_events_per_core(value.retention.ring_events_per_core);
   message->set_include_neuron(value.filter.include_neuron);
@@ -613,7 +613,7 @@ void ToProto(const CaptureSpec& value, v1::CaptureSpec* message) {
   }
   message->set_budget_core_ppm(value.budget.core_ppm);
   message->set_budget_bytes_per_second(value.budget.bytes_per_second);
-  message->set_cause(Whole(value.cause));
+  message->set_cause(CopyBytes(value.cause));
 }
 
 // Names and sizes of lists come first, then each group of fields; the groups are compared with each
@@ -653,7 +653,7 @@ absl::StatusOr<CaptureSpec> FromProto(const v1::CaptureSpec& message) {
   value.retention.ring_events_per_core = ring;
   value.filter.include_neuron = message.include_neuron();
   value.filter.include_framework = message.include_framework();
-  RETURN_IF_ERROR(TakeSelection(message, value));
+  RETURN_IF_ERROR(ParseSelection(message, value));
   RETURN_IF_ERROR(TakeEnd(message, value));
   if (!value.filter.include_neuron && !value.filter.include_framework) {
     return InvalidArgument(

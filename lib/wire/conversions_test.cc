@@ -224,15 +224,15 @@ TEST(ConversionsTest, ValuesSurviveTheWire) {
 
 // What comes from outside may be anything; a message with a string that is not UTF-8 would be
 // refused by the other side as a whole.
-TEST(ConversionsTest, WhatIsSentIsNeverRefused) {
-  const std::string odd(5000, '\xe6');
+TEST(ConversionsTest, AcceptsEverythingSent) {
+  const std::string anomalous(5000, '\xe6');
   WorkerInfo info = SomeWorkerInfo();
-  info.detail = info.command = info.job = info.runtime_version = odd;
-  info.warnings.assign(limits::kWorkerWarningsMax + 5, odd);
-  info.identity.container_id = odd;
+  info.detail = info.command = info.job = info.runtime_version = anomalous;
+  info.warnings.assign(limits::kWorkerWarningsMax + 5, anomalous);
+  info.identity.container_id = anomalous;
   info.cores.assign(limits::kCoresPerWorkerMax + 1, {0, {}});
   info.cores[0].rank_evidence.assign(limits::kRankEvidencePerStreamMax + 1,
-                                     {RankSource::kMpi, 1, 2, odd});
+                                     {RankSource::kMpi, 1, 2, anomalous});
   const auto back = OverTheWire<v1::WorkerInventory>(info);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->command, std::string(limits::kDetailBytesMax, '?'));
@@ -240,11 +240,11 @@ TEST(ConversionsTest, WhatIsSentIsNeverRefused) {
   EXPECT_EQ(back->cores[0].rank_evidence.size(), limits::kRankEvidencePerStreamMax);
 
   ChunkHeader header = SomeChunk().header;
-  header.producer_version = header.stream.name = header.stream.agent_id = odd;
+  header.producer_version = header.stream.name = header.stream.agent_id = anomalous;
   ASSERT_TRUE(OverTheWire<v1::ChunkHeader>(header).ok());
 
   AgentInfo agent;
-  agent.host_name = odd;
+  agent.host_name = anomalous;
   EXPECT_TRUE(OverTheWire<v1::AgentHello>(agent).ok());
 }
 
@@ -276,7 +276,7 @@ void ExpectRefused(const Value& value, const std::function<void(Message&)>& chan
   EXPECT_THAT(std::string(back.status().message()), HasSubstr(word));
 }
 
-TEST(ConversionsTest, RefusesByNameWhatIdentityMayNotBe) {
+TEST(ConversionsTest, RejectsInvalidIdentityByField) {
   const std::string long_text(limits::kIdentityStringBytesMax + 1, 'x');
   using Stream = v1::StreamIdentity;
   const auto refused = [](const std::function<void(Stream&)>& change, const std::string& word) {
@@ -318,7 +318,7 @@ TEST(ConversionsTest, TakesNoCoreAsItWasWrittenBefore) {
   EXPECT_EQ(parsed.nc_idx(), -1);
 }
 
-TEST(ConversionsTest, RefusesByNameWhatAHeaderMayNotBe) {
+TEST(ConversionsTest, RejectsInvalidHeaderByField) {
   using Header = v1::ChunkHeader;
   const auto refused = [](const std::function<void(Header&)>& change, const std::string& word) {
     ExpectRefused<Header>(SomeChunk().header, change, word);
@@ -350,7 +350,7 @@ TEST(ConversionsTest, RefusesByNameWhatAHeaderMayNotBe) {
 
 // What would be sent without its control characters is held without them, too: it is logged, shown
 // and compared with what comes back.
-TEST(ConversionsTest, WordsForPeopleAreHeldAsTheyWouldBeSent) {
+TEST(ConversionsTest, StoresTextsAsSent) {
   const auto detail = [](auto message, auto value) {
     ToProto(value, &message);
     message.set_detail("a\nb\x1b[2J");
@@ -383,7 +383,7 @@ TEST(ConversionsTest, WordsForPeopleAreHeldAsTheyWouldBeSent) {
   EXPECT_EQ(FromProto(spec)->cause, "slow?");
 }
 
-TEST(ConversionsTest, RefusesByNameWhatAnAgentMayNotCallItself) {
+TEST(ConversionsTest, RejectsInvalidAgentInfoByField) {
   const AgentInfo agent{1, "a", "0.1.0", "i-1", "imds", "boot", "host", "trn2"};
   const auto refused = [&](const std::function<void(v1::AgentHello&)>& change,
                            const std::string& word) {
@@ -395,7 +395,7 @@ TEST(ConversionsTest, RefusesByNameWhatAnAgentMayNotCallItself) {
           "hello.boot_id has 600 bytes");
 }
 
-TEST(ConversionsTest, RefusesByNameWhatNobodyMayAskFor) {
+TEST(ConversionsTest, RejectsInvalidRequestByField) {
   using Spec = v1::CaptureSpec;
   const auto refused = [](const std::function<void(Spec&)>& change, const std::string& word) {
     ExpectRefused<Spec>(SomeSpec(), change, word);

@@ -37,7 +37,7 @@ inline absl::Status CheckIdentityText(std::string_view field, const std::string&
 
 // Returns text for people as ToProto would send it again: without control characters, since it is
 // logged and shown. Fails if it is too long.
-inline absl::StatusOr<std::string> TakeDetail(std::string_view field, const std::string& text) {
+inline absl::StatusOr<std::string> CheckDetail(std::string_view field, const std::string& text) {
   RETURN_IF_ERROR(CheckText(field, text, limits::kDetailBytesMax));
   return CleanText(text, limits::kDetailBytesMax);
 }

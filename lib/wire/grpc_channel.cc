@@ -11,7 +11,7 @@ constexpr int kKeepaliveMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 constexpr int kConnectTimeoutMs = 5'000;
 constexpr int kReconnectMaxMs = 5'000;
-constexpr int kResolveAgainMs = 5'000;
+constexpr int kResolveRetryMs = 5'000;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMaxMs);
   // A server that moved is found by its name; by default gRPC resolves it again only after 30 s.
-  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kResolveAgainMs);
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kResolveRetryMs);
   // A proxy for the web, which many clusters set in the environment, must not see this traffic.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Channels of one process to one address must not share a connection: small messages would queue

@@ -29,7 +29,7 @@ class EchoService final : public v1::OperatorService::Service {
     v1::Capture said;
     said.set_capture_id(context->peer());
     writer->Write(said);
-    go_on.get_future().wait_for(std::chrono::seconds(60));  // no longer where the test has failed
+    proceed.get_future().wait_for(std::chrono::seconds(60));  // no longer where the test has failed
     writer->Write(said);
     return grpc::Status::OK;
   }
@@ -40,7 +40,7 @@ class EchoService final : public v1::OperatorService::Service {
     return grpc::Status::OK;
   }
 
-  std::promise<void> go_on;
+  std::promise<void> proceed;
   std::mutex mutex;
   std::string peer;  // guarded by mutex; of the last DeleteCapture
 };
@@ -113,7 +113,7 @@ TEST_F(GrpcChannelTest, AnOldConnectionKeepsItsCallsAndTakesNoOthers) {
     peer = service_.peer;
   }
   EXPECT_NE(peer, first.capture_id());
-  service_.go_on.set_value();
+  service_.proceed.set_value();
   EXPECT_TRUE(watch->Read(&last));
   EXPECT_FALSE(watch->Read(&last));
   EXPECT_TRUE(watch->Finish().ok());

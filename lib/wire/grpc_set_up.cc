@@ -61,15 +61,15 @@ void Pass(const char* who, std::string_view message, std::string_view file, int 
 }
 
 // The listener of failed handshakes.
-struct Ear {
+struct HandshakeLog {
   Mutex mutex;  // held while the listener is called
   HandshakeListener listener NT_GUARDED_BY(mutex);
 };
 
-Ear& TheEar() {
+HandshakeLog& GlobalHandshakeLog() {
   // Never destroyed, see TheGate.
-  static Ear* const ear = new Ear;
-  return *ear;
+  static HandshakeLog* const handshake_log = new HandshakeLog;
+  return *handshake_log;
 }
 
 // Parses a line of gRPC's log such as "Handshake failed with fatal error SSL_ERROR_SSL:
@@ -79,9 +79,9 @@ void ParseHandshakeFailure(std::string_view message) {
   constexpr std::string_view kFailed = "Handshake failed with fatal error ";
   if (!message.starts_with(kFailed)) return;
   message.remove_prefix(kFailed.size());
-  Ear& ear = TheEar();
-  const MutexLock lock(ear.mutex);
-  if (ear.listener) ear.listener(message);
+  HandshakeLog& handshake_log = GlobalHandshakeLog();
+  const MutexLock lock(handshake_log.mutex);
+  if (handshake_log.listener) handshake_log.listener(message);
 }
 
 // The log functions of gRPC and protobuf. They are called on any thread.
@@ -99,9 +99,9 @@ void PassProtobuf(google::protobuf::LogLevel, const char* file, int line,
 }  // namespace
 
 void SetHandshakeListener(HandshakeListener listener) {
-  Ear& ear = TheEar();
-  const MutexLock lock(ear.mutex);
-  ear.listener = std::move(listener);
+  HandshakeLog& handshake_log = GlobalHandshakeLog();
+  const MutexLock lock(handshake_log.mutex);
+  handshake_log.listener = std::move(listener);
 }
 
 void SetUpGrpc(GrpcLogWriter write) {

@@ -22,7 +22,7 @@ namespace {
 [[maybe_unused]] const auto kQuiet = google::protobuf::SetLogHandler(nullptr);
 
 template <typename Message>
-void CheckDoor(const std::string& bytes) {
+void CheckValidators(const std::string& bytes) {
   Message message;
   if (!message.ParseFromString(bytes)) return;
   const auto value = FromProto(message);
@@ -45,33 +45,33 @@ void CheckDoor(const std::string& bytes) {
 void Fuzz(int kind, const std::string& bytes) {
   switch (kind % 15) {
     case 0:
-      return CheckDoor<v1::WorkerIdentity>(bytes);
+      return CheckValidators<v1::WorkerIdentity>(bytes);
     case 1:
-      return CheckDoor<v1::StreamIdentity>(bytes);
+      return CheckValidators<v1::StreamIdentity>(bytes);
     case 2:
-      return CheckDoor<v1::RankEvidence>(bytes);
+      return CheckValidators<v1::RankEvidence>(bytes);
     case 3:
-      return CheckDoor<v1::Loss>(bytes);
+      return CheckValidators<v1::Loss>(bytes);
     case 4:
-      return CheckDoor<v1::CaptureSpec>(bytes);
+      return CheckValidators<v1::CaptureSpec>(bytes);
     case 5:
-      return CheckDoor<v1::CaptureBegin>(bytes);
+      return CheckValidators<v1::CaptureBegin>(bytes);
     case 6:
-      return CheckDoor<v1::WorkerInventory>(bytes);
+      return CheckValidators<v1::WorkerInventory>(bytes);
     case 7:
-      return CheckDoor<v1::CaptureWorkerStatus>(bytes);
+      return CheckValidators<v1::CaptureWorkerStatus>(bytes);
     case 8:
-      return CheckDoor<v1::StreamCursor>(bytes);
+      return CheckValidators<v1::StreamCursor>(bytes);
     case 9:
-      return CheckDoor<v1::GoneBefore>(bytes);
+      return CheckValidators<v1::GoneBefore>(bytes);
     case 10:
-      return CheckDoor<v1::AgentHello>(bytes);
+      return CheckValidators<v1::AgentHello>(bytes);
     case 11:
-      return CheckDoor<v1::TriggerRule>(bytes);
+      return CheckValidators<v1::TriggerRule>(bytes);
     case 12:
-      return CheckDoor<v1::TriggerFired>(bytes);
+      return CheckValidators<v1::TriggerFired>(bytes);
     case 14:
-      return CheckDoor<v1::Suspension>(bytes);
+      return CheckValidators<v1::Suspension>(bytes);
     default: {
       v1::ExportRequest request;
       if (!request.ParseFromString(bytes)) return;

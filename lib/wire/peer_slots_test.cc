@@ -20,7 +20,7 @@ TEST(PeerSlots, EachAddressHasASlotOfItsOwnWhileThereAreEnough) {
   }
 }
 
-TEST(PeerSlots, ThoseThatLeftMakeRoomAndWhoSharesASlotIsNotNamedAlone) {
+TEST(PeerSlots, ReusesSlotsAndNamesSharersTogether) {
   PeerSlots slots(2);
   const auto all = [](const std::string&) { return true; };
   const size_t a = slots.Assign("a", all);

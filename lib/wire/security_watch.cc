@@ -34,7 +34,7 @@ SecurityEnds EndsOf(const ChannelSecurity& security) {
 }
 
 // An unchanged result is not returned again, so that a bad file is reported once.
-std::optional<absl::Status> SecurityWatch::Look() {
+std::optional<absl::Status> SecurityWatch::Poll() {
   if (!security_.has_tls()) return std::nullopt;
   std::vector<FileVersion> marks = MarksOf(security_);
   const bool are_new = has_checked_ && marks != marks_;

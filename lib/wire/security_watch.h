@@ -37,7 +37,7 @@ class SecurityWatch {
   // Called every few seconds. Returns the result of CheckSecurity if a file has changed since the
   // last call, or if the result has, which is checked once a minute; otherwise nothing. Before the
   // first call the result counts as good.
-  std::optional<absl::Status> Look();
+  std::optional<absl::Status> Poll();
 
  private:
   const ChannelSecurity security_;

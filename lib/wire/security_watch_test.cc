@@ -64,7 +64,7 @@ TEST_F(SecurityWatchTest, AuthoritiesAreGoodAsLongAsOneIs) {
   EXPECT_TRUE(CheckSecurity(security, kElsewhere, ChannelSide::kServer).ok());
 }
 
-TEST_F(SecurityWatchTest, WhatOthersLeftInOpenSslIsNoErrorOfAFile) {
+TEST_F(SecurityWatchTest, IgnoresPriorOpenSslErrors) {
   ERR_raise(ERR_LIB_EC, EC_R_INVALID_CURVE);
   EXPECT_TRUE(CheckCertificateFile(certificates_.cert("a")).ok());
   ERR_raise(ERR_LIB_EC, EC_R_INVALID_CURVE);
@@ -78,21 +78,21 @@ TEST_F(SecurityWatchTest, OneAuthorityThatCannotBeReadIsNamed) {
               HasSubstr("certificate 2 of " + path + " cannot be read"));
 }
 
-TEST_F(SecurityWatchTest, TellsWhenFilesAreNewAndWhatIsWrongWithThem) {
+TEST_F(SecurityWatchTest, ReportsNewFilesAndTheirErrors) {
   SecurityWatch watch(security_, kElsewhere, ChannelSide::kServer, clock_);
-  EXPECT_EQ(watch.Look(), std::nullopt);
+  EXPECT_EQ(watch.Poll(), std::nullopt);
   certificates_.Write("a.pem", "no certificate");
-  const auto bad = watch.Look();
+  const auto bad = watch.Poll();
   ASSERT_TRUE(bad);
   EXPECT_THAT(std::string(bad->message()), HasSubstr("has no certificate"));
   clock_.AdvanceNs(61 * kNsPerSecond);
-  EXPECT_EQ(watch.Look(), std::nullopt) << "it was told";
+  EXPECT_EQ(watch.Poll(), std::nullopt) << "it was told";
   certificates_.Issue("a", {});
-  EXPECT_EQ(watch.Look(), absl::OkStatus());
-  EXPECT_EQ(watch.Look(), std::nullopt);
+  EXPECT_EQ(watch.Poll(), absl::OkStatus());
+  EXPECT_EQ(watch.Poll(), std::nullopt);
 }
 
-TEST_F(SecurityWatchTest, TellsOfACertificateThatEndsInItsPlace) {
+TEST_F(SecurityWatchTest, ReportsExpiryPerCertificate) {
   // OpenSSL looks at the machine's clock: as long as it takes to have a first look in time.
   std::unique_ptr<SecurityWatch> new_watch;
   int64_t valid_s = 1;
@@ -101,21 +101,21 @@ TEST_F(SecurityWatchTest, TellsOfACertificateThatEndsInItsPlace) {
     certificates_.Issue("a", {.valid_until_s = valid_s});
     new_watch =
         std::make_unique<SecurityWatch>(security_, kElsewhere, ChannelSide::kServer, clock_);
-  } while (new_watch->Look() != std::nullopt && valid_s < 100);
+  } while (new_watch->Poll() != std::nullopt && valid_s < 100);
   SecurityWatch& watch = *new_watch;
   while (CheckSecurity(security_, kElsewhere, ChannelSide::kServer).ok()) {
   }
-  EXPECT_EQ(watch.Look(), std::nullopt);
+  EXPECT_EQ(watch.Poll(), std::nullopt);
   clock_.AdvanceNs(61 * kNsPerSecond);
-  const auto ended = watch.Look();
+  const auto ended = watch.Poll();
   ASSERT_TRUE(ended);
   EXPECT_THAT(std::string(ended->message()), HasSubstr("expired at"));
 }
 
-TEST_F(SecurityWatchTest, PlainTextHasNothingToTell) {
+TEST_F(SecurityWatchTest, PlainTextReportsNothing) {
   SecurityWatch watch({}, "127.0.0.1:1", ChannelSide::kClient, clock_);
   clock_.AdvanceNs(61 * kNsPerSecond);
-  EXPECT_EQ(watch.Look(), std::nullopt);
+  EXPECT_EQ(watch.Poll(), std::nullopt);
   EXPECT_EQ(EndsOf({}).certificate, std::nullopt);
 }
 

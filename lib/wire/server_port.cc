@@ -34,14 +34,15 @@ constexpr uint64_t kPauseNs = 100'000'000;
 // The time between two sweeps.
 constexpr uint64_t kSweepPauseNs = 1'000'000'000;
 // A connection is young as long as its handshake may take; young ones are checked at this interval.
-constexpr uint64_t kYoungNs = uint64_t{limits::kGrpcHandshakeMsMax} * 1'000'000 + 1'000'000'000;
-constexpr uint64_t kYoungPauseNs = 250'000'000;
+constexpr uint64_t kHandshakeWatchNs =
+    uint64_t{limits::kGrpcHandshakeMsMax} * 1'000'000 + 1'000'000'000;
+constexpr uint64_t kHandshakePauseNs = 250'000'000;
 // How long a closed young connection may still be the one of a reported failure, and how long after
 // its report gRPC closes it.
 constexpr uint64_t kClosedKeptNs = 500'000'000;
 constexpr uint64_t kClosingNs = 50'000'000;
 // Beyond: the oldest is forgotten, and its failure has no address in the audit log.
-constexpr size_t kYoungMax = 4'096;
+constexpr size_t kPendingHandshakesMax = 4'096;
 
 uint64_t NowMonotonicNs() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -194,11 +195,11 @@ void ServerPort::AcceptAll(int socket) {
     }
     if (!Admit(connection.get(), peer)) continue;
     if (options_.observer != nullptr) {
-      young_.push_back({.connection = connection.get(),
-                        .peer = PeerText(peer),
-                        .accepted_ns = NowMonotonicNs()});
-      if (young_.size() > kYoungMax) young_.pop_front();
-      if (!std::exchange(watches_young_, true)) CheckYoungConnections();
+      pending_handshakes_.push_back({.connection = connection.get(),
+                                     .peer = PeerText(peer),
+                                     .accepted_ns = NowMonotonicNs()});
+      if (pending_handshakes_.size() > kPendingHandshakesMax) pending_handshakes_.pop_front();
+      if (!std::exchange(watches_handshakes_, true)) CheckPendingHandshakes();
     }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = socket;
@@ -213,7 +214,7 @@ size_t ServerPort::SlotOf(const sockaddr_storage& peer) {
   return options_.slots->Assign(AddressText(peer), [&](const std::string& host) {
     // Without a recent sweep every host counts as connected, which at worst puts two addresses into
     // one slot.
-    if (!connected && !may_sweep_) return true;
+    if (!connected && !can_sweep_) return true;
     if (!connected) {
       Sweep();
       connected = shares_.Addresses();
@@ -224,33 +225,34 @@ size_t ServerPort::SlotOf(const sockaddr_storage& peer) {
 
 // At most once a second, as it makes a system call for each connection.
 void ServerPort::Sweep() {
-  may_sweep_ = false;
-  loop_.PostDelayedTask([this] { may_sweep_ = true; }, kSweepPauseNs);
+  can_sweep_ = false;
+  loop_.PostDelayedTask([this] { can_sweep_ = true; }, kSweepPauseNs);
   shares_.Sweep();
 }
 
 // Repeats itself until no young connection is left.
-void ServerPort::CheckYoungConnections() {
-  NoteClosed();
-  watches_young_ = !young_.empty();
-  if (watches_young_) loop_.PostDelayedTask([this] { CheckYoungConnections(); }, kYoungPauseNs);
+void ServerPort::CheckPendingHandshakes() {
+  RecordClosed();
+  watches_handshakes_ = !pending_handshakes_.empty();
+  if (watches_handshakes_)
+    loop_.PostDelayedTask([this] { CheckPendingHandshakes(); }, kHandshakePauseNs);
 }
 
 // Records which young connections were closed, and forgets those that are old.
-void ServerPort::NoteClosed() {
+void ServerPort::RecordClosed() {
   const uint64_t now_ns = NowMonotonicNs();
-  for (Young& young : young_) {
-    if (young.closed_ns != 0) continue;
+  for (PendingHandshake& pending : pending_handshakes_) {
+    if (pending.closed_ns != 0) continue;
     sockaddr_storage name = {};
     socklen_t size = sizeof name;
     const bool is_open =
-        getpeername(young.connection, reinterpret_cast<sockaddr*>(&name), &size) == 0 &&
-        PeerText(name) == young.peer;
-    if (!is_open) young.closed_ns = now_ns;
+        getpeername(pending.connection, reinterpret_cast<sockaddr*>(&name), &size) == 0 &&
+        PeerText(name) == pending.peer;
+    if (!is_open) pending.closed_ns = now_ns;
   }
-  std::erase_if(young_, [now_ns](const Young& young) {
-    return young.closed_ns != 0 ? now_ns - young.closed_ns > kClosedKeptNs
-                                : now_ns - young.accepted_ns > kYoungNs;
+  std::erase_if(pending_handshakes_, [now_ns](const PendingHandshake& pending) {
+    return pending.closed_ns != 0 ? now_ns - pending.closed_ns > kClosedKeptNs
+                                  : now_ns - pending.accepted_ns > kHandshakeWatchNs;
   });
 }
 
@@ -264,19 +266,19 @@ void ServerPort::ReportHandshakeFailure(std::string reason) {
 // different peers.
 void ServerPort::RecordHandshakeFailure(const std::string& reason) {
   if (options_.observer == nullptr) return;
-  NoteClosed();
-  std::vector<const Young*> closed;
-  for (Young& young : young_) {
-    if (young.closed_ns == 0 || young.is_told) continue;
-    closed.push_back(&young);
-    young.is_told = true;
+  RecordClosed();
+  std::vector<const PendingHandshake*> closed;
+  for (PendingHandshake& pending : pending_handshakes_) {
+    if (pending.closed_ns == 0 || pending.is_logged) continue;
+    closed.push_back(&pending);
+    pending.is_logged = true;
   }
   // Newest first: gRPC has closed the failed one just now, so it is the most likely one.
-  std::sort(closed.begin(), closed.end(), [](const Young* a, const Young* b) {
+  std::sort(closed.begin(), closed.end(), [](const PendingHandshake* a, const PendingHandshake* b) {
     return std::tie(a->closed_ns, a->accepted_ns) > std::tie(b->closed_ns, b->accepted_ns);
   });
   std::vector<std::string> peers;
-  for (const Young* const young : closed) peers.push_back(young->peer);
+  for (const PendingHandshake* const pending : closed) peers.push_back(pending->peer);
   options_.observer->OnHandshakeFailed(DescribeOneOf(peers), reason);
 }
 
@@ -289,7 +291,7 @@ bool ServerPort::Admit(int connection, const sockaddr_storage& peer) {
   }
   if (shares_.Take(connection, peer)) return true;
   // gRPC closes connections without notice, so the counts are only an upper bound before a sweep.
-  if (may_sweep_) {
+  if (can_sweep_) {
     Sweep();
     if (shares_.Take(connection, peer)) return true;
     if (options_.observer != nullptr) options_.observer->OnCrowded(AddressText(peer));

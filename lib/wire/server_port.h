@@ -96,9 +96,9 @@ class ServerPort {
   size_t SlotOf(const sockaddr_storage& peer);
   // Runs shares_.Sweep, and permits the next sweep a second later.
   void Sweep();
-  void CheckYoungConnections();
+  void CheckPendingHandshakes();
   // Marks the young connections that gRPC has closed, and forgets those that are no longer young.
-  void NoteClosed();
+  void RecordClosed();
   void RecordHandshakeFailure(const std::string& reason);
 
   const Options options_;
@@ -106,17 +106,17 @@ class ServerPort {
   const uint16_t port_;
   std::vector<std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>> acceptors_;
   // All on the thread:
-  struct Young {  // a connection whose handshake may not be over
+  struct PendingHandshake {  // a connection whose handshake may not be over
     int connection = -1;
     std::string peer;
     uint64_t accepted_ns = 0;  // monotonic, as the next
     uint64_t closed_ns = 0;    // 0: it is open
-    bool is_told = false;
+    bool is_logged = false;
   };
-  std::deque<Young> young_;
-  bool watches_young_ = false;
+  std::deque<PendingHandshake> pending_handshakes_;
+  bool watches_handshakes_ = false;
   ConnectionShares shares_;
-  bool may_sweep_ = true;
+  bool can_sweep_ = true;
   EventLoop loop_;
   std::thread thread_;
 };

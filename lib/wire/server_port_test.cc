@@ -120,7 +120,7 @@ TEST_F(ServerPortTest, ServesEveryAddressOfItsHost) {
   EXPECT_TRUE(Call("127.0.0.1").starts_with("ipv4:127.0.0.1:"));
 }
 
-TEST_F(ServerPortTest, ClosesAtOnceWhatWouldLeaveNoDescriptorsForFiles) {
+TEST_F(ServerPortTest, ClosesConnectionsThatExhaustDescriptors) {
   const int first = AnyDescriptor().get();
   Start("127.0.0.1:0", first + 40);
   std::vector<UniqueFd> strangers;
@@ -170,7 +170,7 @@ TEST_F(ServerPortTest, OneAddressCannotTakeAllConnections) {
   EXPECT_TRUE(is_in);
 }
 
-TEST_F(ServerPortTest, GoesOnWhenDescriptorsAreThereAgain) {
+TEST_F(ServerPortTest, ResumesWhenDescriptorsAreFree) {
   Start("127.0.0.1:0", 1 << 20);
   UniqueFd waiting = NewSocket();
   const FileLimit limit;
@@ -192,7 +192,7 @@ TEST_F(ServerPortTest, GoesOnWhenDescriptorsAreThereAgain) {
   Call("127.0.0.1");
 }
 
-TEST_F(ServerPortTest, SaysWhereItCannotListen) {
+TEST_F(ServerPortTest, ReportsUnavailableAddress) {
   Start("127.0.0.1:0", 1'024);
   const std::string taken = "127.0.0.1:" + std::to_string(port_->port());
   EXPECT_EQ(ServerPort::Listen({.address = taken}).status().message(),

@@ -29,16 +29,16 @@ void AddExtension(X509* certificate, X509* issuer, int nid, const std::string& v
   X509_EXTENSION_free(extension);
 }
 
-X509* NewCertificate(EVP_PKEY* key, const TestCertificates::Wish& wish) {
+X509* NewCertificate(EVP_PKEY* key, const TestCertificates::CertificateSpec& spec) {
   static std::atomic<long> serial{1};
   X509* const certificate = X509_new();
   X509_set_version(certificate, 2);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate), serial++);
-  X509_gmtime_adj(X509_getm_notBefore(certificate), wish.valid_from_s);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), wish.valid_until_s);
+  X509_gmtime_adj(X509_getm_notBefore(certificate), spec.valid_from_s);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), spec.valid_until_s);
   X509_set_pubkey(certificate, key);
   X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_ASC,
-                             reinterpret_cast<const unsigned char*>(wish.common_name.c_str()), -1,
+                             reinterpret_cast<const unsigned char*>(spec.common_name.c_str()), -1,
                              -1, 0);
   return certificate;
 }
@@ -92,12 +92,12 @@ TestCertificates::~TestCertificates() {
   std::filesystem::remove_all(directory_, ignored);
 }
 
-void TestCertificates::Issue(const std::string& name, const Wish& wish) {
+void TestCertificates::Issue(const std::string& name, const CertificateSpec& spec) {
   EVP_PKEY* const key = EVP_EC_gen("P-256");
-  X509* const certificate = NewCertificate(key, wish);
+  X509* const certificate = NewCertificate(key, spec);
   X509_set_issuer_name(certificate, X509_get_subject_name(authority_->certificate));
   std::string names;
-  for (const std::string& each : wish.names) names += (names.empty() ? "" : ",") + each;
+  for (const std::string& each : spec.names) names += (names.empty() ? "" : ",") + each;
   if (!names.empty()) {
     AddExtension(certificate, authority_->certificate, NID_subject_alt_name, names);
   }

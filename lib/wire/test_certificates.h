@@ -12,7 +12,7 @@ namespace neurontrace {
 
 class TestCertificates {
  public:
-  struct Wish {
+  struct CertificateSpec {
     std::string common_name = "test";
     std::vector<std::string> names;  // "DNS:localhost", "URI:neurontrace:agent", "IP:127.0.0.1"
     int64_t valid_from_s = -3'600;   // from now
@@ -27,7 +27,7 @@ class TestCertificates {
 
   std::string ca() const { return PathOf("ca.pem"); }
   // Writes NAME.pem and NAME.key, each by a rename, signed by the authority.
-  void Issue(const std::string& name, const Wish& wish);
+  void Issue(const std::string& name, const CertificateSpec& spec);
   std::string cert(const std::string& name) const { return PathOf(name + ".pem"); }
   std::string key(const std::string& name) const { return PathOf(name + ".key"); }
   // Writes a file of any text by a rename; returns its path.

@@ -69,7 +69,7 @@ absl::StatusOr<TriggerFired> FromProto(const v1::TriggerFired& message) {
   RETURN_IF_ERROR(CheckIdentityText("trigger_fired.job", message.job()));
   TriggerFired value;
   value.rule = message.rule();
-  ASSIGN_OR_RETURN(value.cause, TakeDetail("trigger_fired.cause", message.cause()));
+  ASSIGN_OR_RETURN(value.cause, CheckDetail("trigger_fired.cause", message.cause()));
   value.job = message.job();
   ASSIGN_OR_RETURN(value.worker, FromProto(message.worker()));
   value.host_realtime_ns = message.host_realtime_ns();

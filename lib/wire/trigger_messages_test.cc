@@ -25,7 +25,7 @@ TriggerRule SomeRule() {
   return rule;
 }
 
-TEST(TriggerMessages, RuleComesBackAsItWent) {
+TEST(TriggerMessages, RuleRoundTrips) {
   v1::TriggerRule message;
   ToProto(SomeRule(), &message);
   const auto back = FromProto(message);
@@ -33,7 +33,7 @@ TEST(TriggerMessages, RuleComesBackAsItWent) {
   EXPECT_EQ(*back, SomeRule());
 }
 
-TEST(TriggerMessages, FiringComesBackAsItWent) {
+TEST(TriggerMessages, FiringRoundTrips) {
   const TriggerFired fired{.rule = "slow",
                            .cause = "nc 3: 91 ms, 2.6 times its median of 35 ms",
                            .job = "llama",

@@ -19,7 +19,7 @@ TriggerPosts Parsed(const std::string& arguments) {
   return posts;
 }
 
-TEST(TriggerPosts, OtherMachinesAreHeardOnlyWhereThatWasSaid) {
+TEST(TriggerPosts, RemotePostsRequireOption) {
   EXPECT_EQ(Parsed(""), TriggerPosts::kThisMachine);
   EXPECT_THROW(Parsed("--trigger-posts everybody"), CLI::ParseError);
   EXPECT_TRUE(CheckTriggerPosts(TriggerPosts::kThisMachine, "0.0.0.0:9402").ok());

@@ -136,7 +136,7 @@ class Discard final : public ChunkSink {
     bytes += chunk.columns.size();
     done_later.push_back(std::move(done));
   }
-  void GiveReceipts() {
+  void SendReceipts() {
     for (const Done& done : done_later) done({Fate::kStored, ""});
     done_later.clear();
   }
@@ -276,7 +276,7 @@ void BM_Chunks(benchmark::State& state) {
       std::memcpy(copy, documents.texts[i].data(), documents.sizes[i]);
       decoder.Decode(copy, documents.sizes[i], 1, writers);
       ++writers.position;
-      sink.GiveReceipts();
+      sink.SendReceipts();
     }
   }
   Report(state, documents, sink.bytes);

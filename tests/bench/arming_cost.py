@@ -38,7 +38,7 @@ def arm_and_begin(fleet, agents):
     """One capture; its milliseconds until all record, apart and off the plan."""
     asked_ns = time.time_ns()
     capture_id = fleet.cli("capture", "start", "--require", "all").stdout.strip()
-    told_ns = time.time_ns()
+    reported_ns = time.time_ns()
     time.sleep(1)  # tidy: allow(sleep) looking at it would take the processors away from it
 
     def recording():
@@ -51,7 +51,7 @@ def arm_and_begin(fleet, agents):
     offsets = [abs(int(worker["begin_offset_ns"])) for worker in workers]
     planned = sum(worker["begun_as_planned"] for worker in workers)
     return ((max(begun) - asked_ns) / 1e6, (max(begun) - min(begun)) / 1e6, max(offsets) / 1e6,
-            (told_ns - asked_ns) / 1e6, planned)
+            (reported_ns - asked_ns) / 1e6, planned)
 
 
 def widest_bound_ms(fleet):

@@ -67,11 +67,11 @@ class World final : public Spool::Listener {
     return found;
   }
   // Appends `chunks`, with `under_way` of them waiting for the disk at most, until all are kept.
-  void Append(uint64_t chunks, uint64_t under_way) {
+  void Append(uint64_t chunks, uint64_t in_progress) {
     left_ = chunks;
     to_keep_ = chunks;
-    loop_.PostTask([this, under_way] {
-      for (uint64_t i = 0; i < under_way; ++i) Next();
+    loop_.PostTask([this, in_progress] {
+      for (uint64_t i = 0; i < in_progress; ++i) Next();
     });
     loop_.Run();
   }

@@ -169,7 +169,7 @@ class Run {
     figures.read_mib_s = bytes / kMiB / SecondsSince(begin);
   }
 
-  // As Database::DeleteRange and GiveSpaceBack do.
+  // As Database::DeleteRange and ReclaimSpace do.
   void Delete(Figures& figures) {
     const auto begin = SteadyClock::now();
     const std::string from = keys::Capture(CaptureNumber(1));

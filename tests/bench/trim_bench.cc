@@ -34,7 +34,7 @@ constexpr double kMiB = 1024.0 * 1024.0;
 constexpr uint64_t kChunkNs = 50'000'000;
 
 template <typename T>
-T Must(absl::StatusOr<T> result) {
+T ValueOrDie(absl::StatusOr<T> result) {
   if (result.ok()) return *std::move(result);
   fmt::print(stderr, "trim_bench: {}\n", std::string(result.status().message()));
   std::exit(1);
@@ -93,7 +93,7 @@ class Run {
       : path_(std::move(path)), columns_(columns) {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
-    store_ = Must(Store::Open(path_, {}));
+    store_ = ValueOrDie(Store::Open(path_, {}));
     CaptureRecord record;
     record.id = id_;
     record.state = CaptureState::kRecording;
@@ -147,7 +147,7 @@ class Run {
 
  private:
   double Mib() const {
-    return static_cast<double>(Must(StoreUsage(*store_).CaptureBytes(id_))) / kMiB;
+    return static_cast<double>(ValueOrDie(StoreUsage(*store_).CaptureBytes(id_))) / kMiB;
   }
 
   void PutRound(Latencies& latencies) {
@@ -168,7 +168,7 @@ class Run {
       put_mib_ += static_cast<double>(chunk.bytes()) / kMiB;
     }
     const auto begin = SteadyClock::now();
-    Must(store_->chunks().PutBatch(group));
+    ValueOrDie(store_->chunks().PutBatch(group));
     latencies.ms.push_back(SecondsSince(begin) * 1e3);
     ++round_;
   }
@@ -177,9 +177,9 @@ class Run {
     Trimmed sum;
     do {
       const auto begin = SteadyClock::now();
-      sum.Add(Must(store_->chunks().Trim(id_, stream, {.before_raw_ns = before_ns})));
+      sum.Add(ValueOrDie(store_->chunks().Trim(id_, stream, {.before_raw_ns = before_ns})));
       step_max_ms = std::max(step_max_ms, SecondsSince(begin) * 1e3);
-    } while (sum.may_remove_more);
+    } while (sum.can_remove_more);
     return sum;
   }
 

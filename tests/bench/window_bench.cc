@@ -38,7 +38,7 @@ double SecondsSince(SteadyClock::time_point begin) {
 }
 
 template <typename T>
-T Must(absl::StatusOr<T> result) {
+T ValueOrDie(absl::StatusOr<T> result) {
   if (result.ok()) return *std::move(result);
   fmt::print(stderr, "window_bench: {}\n", std::string(result.status().message()));
   std::exit(1);
@@ -75,7 +75,7 @@ class StoredCapture {
   StoredCapture(std::string path, const MadeCapture& made) : path_(std::move(path)), made_(made) {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
-    store_ = Must(Store::Open(path_, {.durability = Durability::kPageCache}));
+    store_ = ValueOrDie(Store::Open(path_, {.durability = Durability::kPageCache}));
     record_.id = *CaptureId::FromBytes(std::string(CaptureId::kBytes, '\1'));
     record_.state = CaptureState::kRecording;
     if (!store_->captures().Put(record_, true).ok()) std::exit(1);
@@ -101,7 +101,7 @@ class StoredCapture {
     const auto begin = SteadyClock::now();
     CountedFiles files;
     const ExportSummary summary =
-        Must(ExportCapture(source, **FindExportFormat("perfetto"), request, files, {}));
+        ValueOrDie(ExportCapture(source, **FindExportFormat("perfetto"), request, files, {}));
     const double seconds = SecondsSince(begin);
     fmt::print("| {} | {} | {:.2f} M | {:.1f} | {:.2f} | {:.2f} | {} | {} | {:.0f} | {} |\n",
                made_.streams, made_.seconds,
@@ -144,7 +144,7 @@ class StoredCapture {
       chunk.foreign_stops = {
           MadeCapture::EventTypes(), {{0, sequence, entry.first_timestamp_ns}}, true};
     }
-    Must(store_->chunks().PutBatch(group));
+    ValueOrDie(store_->chunks().PutBatch(group));
   }
 
   const std::string path_;
@@ -175,7 +175,7 @@ int Main(int argc, char** argv) {
     StoredCapture capture(
         path, {.streams = workers,
                .seconds = static_cast<uint64_t>(std::atoll(lengths.substr(at, end - at).c_str()))});
-    capture.Measure(SecondsSince(begin), Must(EventFilter::Parse(event_types)));
+    capture.Measure(SecondsSince(begin), ValueOrDie(EventFilter::Parse(event_types)));
     at = end + 1;
   }
   return 0;

@@ -65,7 +65,7 @@ TEST(DeviceWorld, SyncPointsAreNearTheTruthUnlessCorrupt) {
   EXPECT_LT(near, all);  // there is a tail
 }
 
-TEST(DeviceTrial, TheVendorsWayIsAsGoodAsItIs) {
+TEST(DeviceTrial, VendorBaselineScoresAsExpected) {
   const std::vector<DeviceScore> scores =
       RunDeviceTrial(DeviceScenarios()[0], DeviceBaselines(), 1);
   EXPECT_LT(scores[0].error.Quantile(0.5), 10e3);

@@ -48,12 +48,12 @@ class Checker {
   std::vector<GoalCheck> checks_;
 };
 
-std::string Missed(const Share& share) {
+std::string DescribeMissed(const Share& share) {
   return fmt::format("{} of {} missed", share.of - share.held, share.of);
 }
 
 void Checker::Coverage() {
-  Share sighted;
+  Share detected;
   Share blind;
   Share flagged;
   Share pairs;
@@ -61,7 +61,7 @@ void Checker::Coverage() {
   Share likely;
   for (const HostRow& row : result_.host_rows) {
     const HostScore& score = row.scores.back();
-    (row.scenario->blind ? blind : sighted).Merge(score.covered);
+    (row.scenario->blind ? blind : detected).Merge(score.covered);
     if (row.scenario->blind) {
       flagged.Merge(score.misses_flagged);
       flagged.Merge(score.near_misses_flagged);
@@ -73,22 +73,22 @@ void Checker::Coverage() {
       likely.Merge(score.likely_covered);
     }
   }
-  if (sighted.of > 0) {
-    Add("G1", "every stamp within its bound, faults reported or not", Missed(sighted),
-        sighted.held == sighted.of);
-    Add("G1", "every pair of stamps within their bounds, faults reported or not", Missed(pairs),
-        pairs.held == pairs.of);
+  if (detected.of > 0) {
+    Add("G1", "every stamp within its bound, faults reported or not", DescribeMissed(detected),
+        detected.held == detected.of);
+    Add("G1", "every pair of stamps within their bounds, faults reported or not",
+        DescribeMissed(pairs), pairs.held == pairs.of);
   }
   if (near.of > 0) {
-    Add("G1", "every stamp within a second of a fault within its bound", Missed(near),
+    Add("G1", "every stamp within a second of a fault within its bound", DescribeMissed(near),
         near.held == near.of);
   }
   if (likely.of > 0) {
-    Add("G1", "99.9 % within the likely bound where paths are symmetric", Missed(likely),
+    Add("G1", "99.9 % within the likely bound where paths are symmetric", DescribeMissed(likely),
         likely.Percent() >= 99.9);
   }
   if (blind.of > 0) {
-    Add("G1", "99.9 % within the bound where faults are unreported", Missed(blind),
+    Add("G1", "99.9 % within the bound where faults are unreported", DescribeMissed(blind),
         blind.Percent() >= 99.9);
     Add("G1", "... and the model flags where the others are, near faults too",
         fmt::format("{} of {} misses flagged", flagged.held, flagged.of),
@@ -180,9 +180,11 @@ void Checker::Devices() {
         fmt::format("{:.0f} times", ratio), ratio >= 50);
   }
   if (brackets.of == 0) return;
-  Add("G4", "no execution outside its bracket", Missed(brackets), brackets.held == brackets.of);
-  Add("G4", "the events of a core ascend", Missed(ascends), ascends.held == ascends.of);
-  Add("G1", "every hardware event within its bound", Missed(covered), covered.held == covered.of);
+  Add("G4", "no execution outside its bracket", DescribeMissed(brackets),
+      brackets.held == brackets.of);
+  Add("G4", "the events of a core ascend", DescribeMissed(ascends), ascends.held == ascends.of);
+  Add("G1", "every hardware event within its bound", DescribeMissed(covered),
+      covered.held == covered.of);
 }
 
 void Checker::Steps() {
@@ -239,7 +241,7 @@ void Checker::Models() {
     }
   }
   if (refits.of == 0) return;
-  Add("G8", "a second fit gives the same model, bit for bit", Missed(refits),
+  Add("G8", "a second fit gives the same model, bit for bit", DescribeMissed(refits),
       refits.held == refits.of);
   Add("G8", "at most 0.2 knots a second and clock", fmt::format("{:.2f} in {}", most, name),
       most <= 0.2);

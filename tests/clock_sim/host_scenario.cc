@@ -64,7 +64,7 @@ void Jumps(Dice& dice, Dice, uint32_t member, HostPlan& plan) {
   plan.faults.push_back({.kind = ClockEventKind::kMigration, .at_ns = jump.at_ns});
 }
 
-void JumpsTold(Dice& dice, Dice run, uint32_t member, HostPlan& plan) {
+void ReportedJumps(Dice& dice, Dice run, uint32_t member, HostPlan& plan) {
   Jumps(dice, run, member, plan);
   plan.faults.front().noticed = true;
 }
@@ -129,7 +129,7 @@ void RouteChange(Dice& dice, Dice, uint32_t, HostPlan& plan) {
 }
 
 // Up to 0.5 ppm/s, ten times what the fit assumes.
-void WildWander(Dice& dice, Dice, uint32_t, HostPlan& plan) {
+void ExtremeWander(Dice& dice, Dice, uint32_t, HostPlan& plan) {
   plan.clock.walk_ppm_per_root_s = 0.1;
   plan.clock.wave_ppm = 4;
   plan.clock.wave_period_s = dice.Between(50, 70);
@@ -201,7 +201,7 @@ constexpr HostScenario kScenarios[] = {
      .words = "half migrate (+250 ms, +12 ppm), half step 70 us; unreported",
      .blind = true,
      .plan = Jumps},
-    {.name = "S5-told", .words = "S5, reported by the hypervisor", .plan = JumpsTold},
+    {.name = "S5-told", .words = "S5, reported by the hypervisor", .plan = ReportedJumps},
     {.name = "S5-small",
      .words = "three steps of 20 to 70 us; unreported",
      .blind = true,
@@ -225,7 +225,7 @@ constexpr HostScenario kScenarios[] = {
     {.name = "S8",
      .words = "wander ten times what is assumed",
      .beyond_assumptions = true,
-     .plan = WildWander},
+     .plan = ExtremeWander},
     {.name = "S9",
      .words = "restarts of the aggregator and of half of the agents",
      .plan = Restarts,

@@ -133,7 +133,7 @@ void ScoreBreaks(const HostPlan& plan, const Host& host, const ReferenceClock& r
 }
 
 // False where the answer is not one: the reference is down, or nothing runs on the host.
-bool MayStamp(const MappedHost& of, int64_t true_ns) {
+bool CanStamp(const MappedHost& of, int64_t true_ns) {
   for (const ReferenceClock::Restart& restart : of.reference.restarts()) {
     if (true_ns >= restart.at_ns - kSecond && true_ns < restart.at_ns + restart.down_ns + kSecond) {
       return false;
@@ -222,7 +222,7 @@ HostErrors ScoreHost(const MappedHost& of, const HostMapping& mapping, HostScore
   for (size_t i = 0; i < of.instants.size(); ++i) {
     const Instant& instant = of.instants[i];
     const Mapped& mapped = mapping.mapped[i];
-    const bool stamps = MayStamp(of, instant.true_ns);
+    const bool stamps = CanStamp(of, instant.true_ns);
     const double error = Minus(mapped.reference_ns, of.reference.Read(instant.true_ns));
     if (instant.is_shared) {
       errors.error_ns.push_back(stamps ? error : HostErrors::kAbsent);

@@ -16,7 +16,7 @@ enum DicePart : uint64_t {
   kEventDice = 4,
   kUtcDice = 5,
   kUtcClockDice = 301,
-  kKeeperDice = 302,
+  kReferenceHostDice = 302,
 };
 
 // The reference wanders against UTC as any counter does.
@@ -134,16 +134,16 @@ ClockSnapshot ReadAll(const HostTruth& truth, int64_t true_ns, Dice& dice) {
   const uint64_t before = 20 + static_cast<uint64_t>(dice.Exponential(20));
   const uint64_t after = 60 + static_cast<uint64_t>(dice.Exponential(20));
   const Steering& steering = truth.steered.At(raw_ns);
-  const double told_ppm = steering.told ? steering.rate_ppm : 0;
+  const double reported_ppm = steering.told ? steering.rate_ppm : 0;
   // What the kernel does: tick for whole steps of 100 ppm beyond the 500 ppm that freq may say.
-  const double tick_us = std::abs(told_ppm) > 500 ? std::round(told_ppm / 100.0) : 0;
+  const double tick_us = std::abs(reported_ppm) > 500 ? std::round(reported_ppm / 100.0) : 0;
   ClockSnapshot snapshot;
   snapshot.raw_begin_ns = raw_ns - before;
   snapshot.raw_end_ns = raw_ns + after;
   snapshot.realtime_ns = truth.steered.Realtime(raw_ns);
   snapshot.monotonic_ns = truth.steered.Monotonic(raw_ns + 20);
   snapshot.boottime_ns = truth.steered.Monotonic(raw_ns + 40);
-  snapshot.frequency = static_cast<int64_t>(std::round((told_ppm - tick_us * 100.0) * 65536.0));
+  snapshot.frequency = static_cast<int64_t>(std::round((reported_ppm - tick_us * 100.0) * 65536.0));
   snapshot.tick_us = static_cast<uint32_t>(10'000 + static_cast<int>(tick_us));
   snapshot.tai_offset_s = 37;
   return snapshot;
@@ -230,10 +230,10 @@ std::vector<UtcReading> SimUtcWorld::Read(const std::vector<UtcPlan>& plans, con
   return readings;
 }
 
-ClockEvidence SimUtcWorld::ReadKeeper(const std::vector<UtcPlan>& plans,
-                                      const ReferenceClock& reference) const {
+ClockEvidence SimUtcWorld::ReadReferenceHost(const std::vector<UtcPlan>& plans,
+                                             const ReferenceClock& reference) const {
   ClockEvidence keeper;
-  Dice dice(seed_, kKeeperDice);
+  Dice dice(seed_, kReferenceHostDice);
   for (const UtcPlan& plan : plans) {
     const double bias_ns = dice.Between(-plan.bound_ns / 2, plan.bound_ns / 2);
     for (int64_t at = 0; at < duration_ns_; at += plan.interval_ns) {
@@ -295,7 +295,7 @@ Host PlayHost(const HostPlan& plan, const ReferenceClock& reference, int64_t dur
   if (!plan.utc.empty() || !plan.keeper_utc.empty()) {
     const SimUtcWorld utc(seed, duration_ns);
     host.records.evidence.utc = utc.Read(plan.utc, host.truth.raw, Dice(seed, kUtcDice, member));
-    host.records.keeper = utc.ReadKeeper(plan.keeper_utc, reference);
+    host.records.keeper = utc.ReadReferenceHost(plan.keeper_utc, reference);
   }
   return host;
 }

@@ -35,8 +35,8 @@ class SimUtcWorld {
   std::vector<UtcReading> Read(const std::vector<UtcPlan>& plans, const TrueClock& raw,
                                Dice dice) const;
   // What the keeper of the reference stores of its own clocks.
-  ClockEvidence ReadKeeper(const std::vector<UtcPlan>& plans,
-                           const ReferenceClock& reference) const;
+  ClockEvidence ReadReferenceHost(const std::vector<UtcPlan>& plans,
+                                  const ReferenceClock& reference) const;
 
  private:
   UtcReading ReadOnce(const UtcPlan& plan, int64_t true_ns, uint64_t raw_ns, double bias_ns,

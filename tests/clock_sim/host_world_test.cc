@@ -20,7 +20,7 @@ Host Play(const HostScenario& scenario, uint64_t seed, uint32_t member) {
                   scenario.duration_ns, seed, member, /*keep_flights=*/true);
 }
 
-TEST(HostWorld, EveryExchangeHoldsWhatItPromises) {
+TEST(HostWorld, EveryExchangeContainsTruth) {
   for (const HostScenario& scenario : HostScenarios()) {
     const ReferenceClock reference = MakeReference(scenario, 7);
     for (uint32_t member = 0; member < std::min(scenario.hosts, 4u); ++member) {
@@ -115,7 +115,7 @@ HostMapping MapWithBound(const HostRecords& records, std::span<const Stamp> stam
   return mapping;
 }
 
-TEST(HostTrial, TellsBoundsThatHoldFromBoundsThatDoNot) {
+TEST(HostTrial, DistinguishesValidFromViolatedBounds) {
   const HostMethod methods[] = {
       {.name = "wide",
        .map = [](const HostRecords& records, bool,

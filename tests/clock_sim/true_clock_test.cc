@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kDuration = 60 * kSecond;
 
-ClockPlan WildPlan(Dice& dice) {
+ClockPlan ExtremePlan(Dice& dice) {
   ClockPlan plan;
   plan.origin_ns = dice.Next64() % (100ull * 86'400 * kSecond);
   plan.frequency_ppm = dice.Normal(40);
@@ -29,7 +29,7 @@ ClockPlan WildPlan(Dice& dice) {
 TEST(TrueClock, ATimeCanBeReadBackFromItsReading) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Dice dice(seed);
-    const TrueClock clock(WildPlan(dice), kDuration, Dice(seed, 1));
+    const TrueClock clock(ExtremePlan(dice), kDuration, Dice(seed, 1));
     for (int i = 0; i < 20'000; ++i) {
       const int64_t at =
           clock.WhenRunning(static_cast<int64_t>(dice.Unit() * static_cast<double>(kDuration)));
@@ -41,7 +41,7 @@ TEST(TrueClock, ATimeCanBeReadBackFromItsReading) {
 
 TEST(TrueClock, NeverRunsBackwardsAndKeepsToItsRate) {
   Dice dice(3);
-  const TrueClock clock(WildPlan(dice), kDuration, Dice(3, 1));
+  const TrueClock clock(ExtremePlan(dice), kDuration, Dice(3, 1));
   uint64_t last = clock.Read(0);
   for (int64_t at = 0; at < kDuration; at += 97'001) {
     const uint64_t reading = clock.Read(at);
@@ -60,7 +60,7 @@ TEST(TrueClock, NeverRunsBackwardsAndKeepsToItsRate) {
 
 TEST(TrueClock, JumpsAreAsLargeAsPlanned) {
   Dice dice(5);
-  const ClockPlan plan = WildPlan(dice);
+  const ClockPlan plan = ExtremePlan(dice);
   const TrueClock clock(plan, kDuration, Dice(5, 1));
   const auto gained = [&](int64_t from, int64_t to) {
     return static_cast<int64_t>(clock.Read(to) - clock.Read(from)) - (to - from);
@@ -76,7 +76,7 @@ TEST(TrueClock, JumpsAreAsLargeAsPlanned) {
 
 TEST(TrueClock, TheSameSeedGivesTheSameClock) {
   Dice dice(8);
-  const ClockPlan plan = WildPlan(dice);
+  const ClockPlan plan = ExtremePlan(dice);
   const TrueClock a(plan, kDuration, Dice(8, 1));
   const TrueClock b(plan, kDuration, Dice(8, 1));
   const TrueClock other(plan, kDuration, Dice(9, 1));

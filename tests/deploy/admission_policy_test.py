@@ -49,7 +49,7 @@ class AdmissionPolicyTest(ChartCase):
         self.assertEqual(self.find_faults(texts), "")
         return made[0] if len(made) == 1 else made
 
-    def test_a_pod_that_asks_gets_tap_socket_and_names(self):
+    def test_requesting_pod_gets_tap_socket_and_names(self):
         made = self.apply(pod())
         self.assertEqual(environment(made), {
             "LD_PRELOAD": TAP, "POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace",
@@ -130,7 +130,7 @@ class AdmissionPolicyTest(ChartCase):
         once = self.apply(pod())
         self.assertEqual(self.apply(copy.deepcopy(once)), once)
 
-    def test_what_a_container_preloads_stays_behind_the_tap(self):
+    def test_container_preloads_follow_the_tap(self):
         made = self.apply(pod(
             container("a", env=[{"name": "X", "value": "y"}, {"name": "LD_PRELOAD", "value": "libjemalloc.so.2"}]),
             container("b", env=[{"name": "LD_PRELOAD", "value": ""}]),
@@ -142,7 +142,7 @@ class AdmissionPolicyTest(ChartCase):
         names = [variable["name"] for thing in made["spec"]["containers"] for variable in thing["env"]]
         self.assertEqual(names.count("LD_PRELOAD"), 4)
 
-    def test_what_a_pod_has_stays(self):
+    def test_keeps_existing_pod_settings(self):
         made = self.apply(pod(
             container(env=[{"name": "NEURONTRACE_JOB", "value": "mine"}, {"name": "POD_NAME", "value": "me"}],
                       volumeMounts=[{"name": "data", "mountPath": "/data"}]),
@@ -157,7 +157,7 @@ class AdmissionPolicyTest(ChartCase):
         bare = self.apply(pod(securityContext={"runAsUser": 1000}))
         self.assertEqual(bare["spec"]["securityContext"], {"runAsUser": 1000, "supplementalGroups": [9400]})
 
-    def test_jobs_are_named_by_the_annotation_else_by_who_made_the_pod(self):
+    def test_job_name_comes_from_annotation_or_pod_owner(self):
         def job(labels, **annotations):
             return environment(self.apply(pod(labels=labels, annotations={**ASKED, **annotations}))).get("NEURONTRACE_JOB")
 

@@ -87,7 +87,7 @@ class RenderTest(ChartCase):
         self.assertEqual(text.splitlines(), path.read_text(encoding="utf-8").splitlines(),
                          "NT_UPDATE_GOLDEN=1 rewrites it: look at what changed")
 
-    def test_notes_say_the_next_command(self):
+    def test_notes_contain_next_command(self):
         notes = self.notes({})
         self.assertIn("kubectl -n neurontrace port-forward service/neurontrace-aggregator 9400", notes)
         self.assertIn("get secret neurontrace-operator-tls", notes)
@@ -117,7 +117,7 @@ class ManifestTest(ChartCase):
             with self.subTest(name):
                 check(name, self.things(values, "--api-versions", POLICIES))
 
-    def test_containers_have_no_right_that_they_do_not_need(self):
+    def test_containers_have_minimal_rights(self):
         self.of_each(self.check_pods)
 
     def check_pods(self, name, things):
@@ -145,14 +145,14 @@ class ManifestTest(ChartCase):
         for resources in container["resources"].values():
             self.assertFalse([resource for resource in resources if "neuron" in resource])
 
-    def test_either_look_into_processes_takes_both_capabilities(self):
+    def test_process_inspection_requires_both_capabilities(self):
         for scan in (True, False):
             for kubelet in (True, False):
                 things = self.things({"agent": {"processScan": scan, "podResources": kubelet}})
                 _, agent = containers_of(things["DaemonSet", "neurontrace-agent"])
                 self.assertEqual(agent["securityContext"]["capabilities"].get("add", []), LOOKING if scan or kubelet else [])
 
-    def test_what_is_said_of_security_wins_also_where_it_is_false_or_0(self):
+    def test_explicit_security_settings_win(self):
         for section, workload in ("agent", ("DaemonSet", "neurontrace-agent")), ("aggregator", ("StatefulSet", "neurontrace-aggregator")):
             plain, own = (self.things(values)[workload] for values in ({}, {section: {
                 "securityContext": {"readOnlyRootFilesystem": False, "capabilities": {"drop": []}},
@@ -162,7 +162,7 @@ class ManifestTest(ChartCase):
             before, after = (pod_of(thing)["spec"]["securityContext"] for thing in (plain, own))
             self.assertEqual(after, merged(before, {"runAsUser": 0, "runAsNonRoot": False, "seccompProfile": {"type": "Unconfined"}}))
 
-    def test_what_pods_mount_is_there(self):
+    def test_mounted_paths_exist(self):
         self.of_each(self.check_mounts)
 
     def check_mounts(self, _, things):
@@ -245,7 +245,7 @@ class ManifestTest(ChartCase):
         self.assertGreater(len(rule["spec"]["groups"][0]["rules"]), 3)
         self.assertEqual(rule["metadata"]["labels"]["release"], "prometheus")
 
-    def test_the_reviewer_of_tokens_may_do_nothing_else(self):
+    def test_token_reviewer_has_no_other_rights(self):
         things = self.things({"aggregator": {"access": "[ci]\n", "kubernetesTokens": {"enabled": True}}})
         name = "neurontrace-neurontrace-token-review"
         self.assertEqual(things["ClusterRole", name]["rules"], [
@@ -383,7 +383,7 @@ class ManifestTest(ChartCase):
             self.assertEqual(given[kind] - known, set(), program)
             self.assertGreater(len(given[kind]), 15)
 
-    def test_plain_text_is_where_it_was_asked_for(self):
+    def test_plain_text_only_on_request(self):
         self.of_each(self.check_encryption)
 
     def check_encryption(self, name, things):
@@ -394,7 +394,7 @@ class ManifestTest(ChartCase):
                 tls = {"--tls-ca", "--tls-cert", "--tls-key"}
                 self.assertEqual(options & tls, set() if name == "insecure" else tls, kind)
 
-    def test_the_worker_example_says_what_the_tap_reads(self):
+    def test_worker_example_matches_tap_variables(self):
         worker = self.parse((CHART / "examples" / "worker.yaml").read_text(encoding="utf-8"))["Job", "llama-70b"]
         read = set(re.findall(r'"([A-Z][A-Z0-9_]+)"', "".join(
             path.read_text(encoding="utf-8") for path in (ROOT / "tap").iterdir() if path.suffix in (".cc", ".h"))))

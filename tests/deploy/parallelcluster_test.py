@@ -35,7 +35,7 @@ def missing(*programs):
 
 class Units(unittest.TestCase):
     @suite.needs_of_setup(missing("systemd-analyze"), "no systemd-analyze here: ./scripts/setup installs it")
-    def test_units_are_as_closed_as_the_readme_says(self):
+    def test_unit_hardening_matches_readme(self):
         readme = (FOLDER / "README.md").read_text()
         units = sorted(path.stem for path in FOLDER.glob("*.service"))
         self.assertEqual(units, sorted(EXPOSURE_MAX))
@@ -64,7 +64,7 @@ class Units(unittest.TestCase):
 
 
     @unittest.skipIf(os.geteuid() != 0 or missing("setpriv"), "without root or setpriv")
-    def test_the_agent_may_read_of_other_users_processes_what_says_their_job(self):
+    def test_agent_can_read_job_variables_of_other_users(self):
         unit = (FOLDER / "neurontrace-agent.service").read_text()
         capabilities = re.search(r"^AmbientCapabilities=(.*)$", unit, flags=re.M)[1].split()
         self.assertEqual(capabilities, re.search(r"^CapabilityBoundingSet=(.*)$", unit, flags=re.M)[1].split())
@@ -85,7 +85,7 @@ class Units(unittest.TestCase):
 
 class Scripts(unittest.TestCase):
     @suite.needs_of_setup(missing("shellcheck"), "no shellcheck here: ./scripts/setup installs it")
-    def test_shellcheck_has_nothing_to_say(self):
+    def test_shellcheck_finds_nothing(self):
         scripts = sorted(FOLDER.rglob("*.sh"))
         self.assertGreaterEqual(len(scripts), 4)
         done = subprocess.run(["shellcheck", *scripts], capture_output=True, text=True, check=False)
@@ -249,7 +249,7 @@ class Nodes(unittest.TestCase):
             # What the failure left would be here.
             self.assertEqual(self.tree(root), before)
 
-    def test_what_nodes_are_given_the_daemons_take(self):
+    def test_daemons_accept_node_settings(self):
         self.configure(self.head, self.package)
         node = self.make_node("node", "ComputeFleet")
         self.share(node)
@@ -268,7 +268,7 @@ class Nodes(unittest.TestCase):
             unit = (FOLDER / f"neurontrace-{program}.service").read_text()
             self.assertIn("\nRestartPreventExitStatus=2\n", unit)
 
-    def test_slurmctld_starts_anew_once_where_its_epilog_was_not_there(self):
+    def test_restarts_slurmctld_once_without_epilog(self):
         config = self.head / "opt/slurm/etc/slurm.conf"
         config.write_text("EpilogSlurmctld=/opt/slurm/etc/neurontrace/epilog_slurmctld.sh\n")
         self.systemctl("try-restart slurmctld.service")
@@ -308,7 +308,7 @@ class Nodes(unittest.TestCase):
             self.assertIn(f"# {mark}\n", (self.head / "opt/neurontrace/bin/neurontrace").read_text())
         self.assertEqual(len(list((self.head / "opt").glob("neurontrace-*"))), 2)
 
-    def test_what_goes_wrong_is_said_and_stops_no_compute_node(self):
+    def test_reports_errors_without_stopping_nodes(self):
         self.assertIn("checksum", self.configure(self.head, self.package, "0" * 64, code=1))
         self.assertIn("pass PACKAGE", self.configure(self.head, code=1))
         nowhere = self.make_node("nowhere", "HeadNode", address=None)
@@ -320,7 +320,7 @@ class Nodes(unittest.TestCase):
         self.assertIn("nothing to do", self.configure(login))
         self.assertEqual(self.tree(login), before)
 
-    def test_certificates_say_who_is_who(self):
+    def test_certificates_identify_callers(self):
         self.configure(self.head, self.package)
         authority = self.head / "etc/neurontrace/authority"
         self.assertEqual(oct(authority.stat().st_mode & 0o777), "0o700")

@@ -236,7 +236,7 @@ class AdmissionTest(ClusterCase):
         for path in sorted((CHART / "examples").glob("*.yaml")):
             self.type(f"kubectl -n team-a apply --server-side --dry-run=server --validate=strict -f {path}")
 
-    def test_pod_security_levels_are_as_the_readme_says(self):
+    def test_pod_security_levels_match_readme(self):
         for level in ("privileged", "baseline", "restricted"):
             self.namespace(f"level-{level}")
             self.type(f"kubectl label namespace level-{level} pod-security.kubernetes.io/enforce={level}")
@@ -256,7 +256,7 @@ class AdmissionTest(ClusterCase):
                 self.assertIn("hostPath", str(refused.exception))
         self.try_pod("level-restricted", aggregator)
 
-    def test_accounts_may_do_no_more_than_anybody(self):
+    def test_accounts_have_no_extra_rights(self):
         self.namespace("neurontrace")
         self.install(merged(MINIMAL, TOKENS))
         anybody, agent, aggregator = (self.rights(name) for name in ("default", "neurontrace-agent", "neurontrace-aggregator"))
@@ -297,7 +297,7 @@ class PolicyTest(ClusterCase):
     def ours(pod):
         return [volume["name"] for volume in pod["spec"].get("volumes", []) if volume["name"].startswith("neurontrace-")]
 
-    def test_a_pod_gets_what_the_snippet_gives(self):
+    def test_pod_matches_snippet(self):
         worker = pod_of(self.parse((CHART / "examples" / "worker.yaml").read_text(encoding="utf-8"))["Job", "llama-70b"])["spec"]
         made = self.made["spec"]
         self.assertEqual(made["securityContext"]["supplementalGroups"], worker["securityContext"]["supplementalGroups"])
@@ -381,7 +381,7 @@ class TokenTest(ClusterCase):
         # The server keeps what it found out for some seconds.
         wait_until(lambda: not self.review(token).get("authenticated"), "the token to be refused", WAIT_SECONDS_MAX)
 
-    def test_others_are_nobodys(self):
+    def test_other_tokens_are_unauthenticated(self):
         for what, token in {"of the API server's audience": self.token("team-a", "ci", None),
                             "of another": self.token("team-a", "ci", "vault"), "no token": "some-password"}.items():
             with self.subTest(what):

@@ -61,7 +61,7 @@ class FakeNeurontrace:
         self.starts = []
         self.stopped = []
         self.stops = []  # (capture, its stop), in the order of their begin
-        self.stop_says = ""  # None: stops continue until a test ends them
+        self.stop_output = ""  # None: stops continue until a test ends them
         self.refuses = False
 
     def workers_of(self, job_id):
@@ -84,21 +84,21 @@ class FakeNeurontrace:
         return f"capture-of-{job.run}"
 
     def begin_stop(self, capture_id):
-        stop = FakeStop(self.stop_says)
+        stop = FakeStop(self.stop_output)
         self.stops.append((capture_id, stop))
-        if self.stop_says == "":
+        if self.stop_output == "":
             self.stopped.append(capture_id)
         return stop
 
 
 class Requests(unittest.TestCase):
-    def test_what_is_understood(self):
+    def test_accepted_requests(self):
         for words, duration, offset in (("30s@start", "30s", 0), ("500ms@start", "500ms", 0), ("2m@1h", "2m", 3600),
                                         ("1s@0s", "1s", 0), ("whole", None, 0)):
             request = service.Request.parse(words)
             self.assertEqual((request.duration, request.offset), (duration, offset), words)
 
-    def test_what_is_not_understood_is_answered_with_what_would_be(self):
+    def test_unknown_request_lists_valid_ones(self):
         for words in ("", "30s", "@start", "30s@", "30x@start", "0s@start", "-1s@start", "30s@begin", "30s@-1s", "Whole",
                       "30s@start@start", "30 s@start", "1e3s@start", "9999999s@start", "999999d@start", "30s@start;rm"):
             with self.assertRaises(service.BadRequest, msg=words) as caught:
@@ -125,7 +125,7 @@ class Requests(unittest.TestCase):
             jobs = slurm.running()
         self.assertEqual([(job.id, job.user, job.comment) for job in jobs], [("42", "mallory", forged)])
 
-    def test_an_element_of_an_array_is_told_from_the_array(self):
+    def test_distinguishes_array_element_from_array(self):
         def squeue(_, *arguments):
             self.assertIn("42", arguments)
             mark = arguments[-1].removeprefix("--format=").split("%")[0]
@@ -159,7 +159,7 @@ class Asking(unittest.TestCase):
             self.assertEqual(service.ask(mock.Mock(slurm_bin="")), 0)
         return said.getvalue(), kept
 
-    def test_a_job_that_asks_for_nothing_is_told_nothing(self):
+    def test_job_without_request_gets_no_message(self):
         self.assertEqual(self.ask("try 7"), ("", []))
 
     def test_the_variable_becomes_part_of_the_comment(self):
@@ -238,15 +238,15 @@ class Watching(unittest.TestCase):
         self.turn()
         self.assertEqual(self.neurontrace.stopped, ["capture-of-7.1000000"])
 
-    def two_jobs_of_which_one_has_ended(self):
+    def two_jobs_one_ended(self):
         self.recording()
         del self.slurm.jobs["7"]
         self.slurm.add("8", "neurontrace=whole", start=self.now)
         self.neurontrace.workers["8"] = ["a", "b"]
 
     def test_a_stop_that_is_slow_holds_up_no_other_job_and_is_the_only_one(self):
-        self.neurontrace.stop_says = None
-        self.two_jobs_of_which_one_has_ended()
+        self.neurontrace.stop_output = None
+        self.two_jobs_one_ended()
         for _ in range(10):
             self.turn()
         self.assertEqual([job for job, _ in self.neurontrace.starts], ["7", "8"])
@@ -258,8 +258,8 @@ class Watching(unittest.TestCase):
         self.assertEqual(len(self.neurontrace.stops), 1)
 
     def test_a_stop_that_fails_holds_up_no_other_job_and_is_tried_again_later_each_time(self):
-        self.neurontrace.stop_says = "the aggregator is away"
-        self.two_jobs_of_which_one_has_ended()
+        self.neurontrace.stop_output = "the aggregator is away"
+        self.two_jobs_one_ended()
         times = []
         for _ in range(200):
             before = len(self.neurontrace.stops)
@@ -271,12 +271,12 @@ class Watching(unittest.TestCase):
         self.assertEqual(gaps[:3], [6.0, 11.0, 16.0])  # it is seen to have failed a turn later
         self.assertEqual(max(gaps), 31.0)
         self.assertIn("capture capture-of-7.1000000: the aggregator is away", self.said)
-        self.neurontrace.stop_says = ""
+        self.neurontrace.stop_output = ""
         for _ in range(40):
             self.turn(1.0)
         self.assertEqual(self.neurontrace.stopped, ["capture-of-7.1000000"])
 
-    def test_what_is_being_stopped_already_is_left_alone(self):
+    def test_leaves_stopping_captures_alone(self):
         self.recording()
         self.neurontrace.begun["7.1000000"]["state"] = "CAPTURE_STATE_STOPPING"
         del self.slurm.jobs["7"]
@@ -286,7 +286,7 @@ class Watching(unittest.TestCase):
         self.assertEqual(self.neurontrace.stops, [])
 
     def test_many_stops_are_not_begun_at_once(self):
-        self.neurontrace.stop_says = None
+        self.neurontrace.stop_output = None
         for i in range(3 * stops.STOPS_MAX):
             self.neurontrace.begun[f"{i}.1"] = {"capture_id": f"c{i}", "state": "CAPTURE_STATE_RECORDING"}
         self.turn()
@@ -297,7 +297,7 @@ class Watching(unittest.TestCase):
         self.turn()
         self.assertEqual(len(self.neurontrace.stops), 2 * stops.STOPS_MAX)
 
-    def test_a_slurm_that_is_away_ends_nothing(self):
+    def test_unavailable_slurm_ends_nothing(self):
         self.recording()
         self.slurm.away = True
         with self.assertRaises(service.Failed):
@@ -324,7 +324,7 @@ class Watching(unittest.TestCase):
         self.assertEqual(self.neurontrace.stopped, ["capture-of-7.1000000"])
         self.assertEqual(len(self.neurontrace.starts), 2)
 
-    def test_a_refusal_is_tried_again_later_each_time_and_not_for_ever(self):
+    def test_retries_refusals_with_bounded_backoff(self):
         self.neurontrace.refuses = True
         self.slurm.add("7", "neurontrace=whole")
         self.neurontrace.workers["7"] = ["a", "b"]
@@ -338,7 +338,7 @@ class Watching(unittest.TestCase):
         self.assertEqual(gaps, [5.0, 10.0, 15.0, 20.0, 25.0])
         self.assertIn("no capture, because 6 attempts", self.said[-1])
 
-    def test_a_bad_request_is_told_once(self):
+    def test_reports_invalid_request_once(self):
         self.slurm.add("7", "neurontrace=soon")
         for _ in range(3):
             self.turn()
@@ -389,7 +389,7 @@ class Ringing(unittest.TestCase):
         os.kill(os.getpid(), signal.SIGTERM)
         self.assertTrue(self.rings(bell))
 
-    def test_nothing_there_nobody_who_reads_and_no_room_are_no_matter(self):
+    def test_tolerates_missing_socket_reader_and_space(self):
         self.epilog()
         self.assertFalse(self.fifo.exists())
         self.fifo.write_text("a file")
@@ -413,7 +413,7 @@ class Ringing(unittest.TestCase):
 class Stopping(unittest.TestCase):
     """The command itself. Nobody waits for its end."""
 
-    def test_what_it_says_of_its_end(self):
+    def test_reports_its_end(self):
         for script, said in (("exit 0", ""), ("exit 3", ""), ("echo no such capture >&2; exit 1",
                              "neurontrace capture stop: no such capture"), ("exit 1", "neurontrace capture stop: 1")):
             stop, deadline = stops.Stop(["bash", "-c", script]), time.monotonic() + 20

@@ -284,12 +284,12 @@ class SlurmTest(unittest.TestCase):
         for job, _ in elements.values():
             self.wait_for_capture(job, "CAPTURE_STATE_RECORDING")
         self.assertEqual(self.jobs_that_the_user_sees(), {job for job, _ in elements.values()})
-        ended, going_on = elements[1][0], elements[2][0]
+        ended, running_element = elements[1][0], elements[2][0]
         (self.dir / f"done-{ended}").touch()
         self.wait_for_capture(ended, *ENDED)
-        self.assertEqual([capture["state"] for capture in self.captures_of(going_on)], ["CAPTURE_STATE_RECORDING"])
-        (self.dir / f"done-{going_on}").touch()
-        self.wait_for_capture(going_on, *ENDED)
+        self.assertEqual([capture["state"] for capture in self.captures_of(running_element)], ["CAPTURE_STATE_RECORDING"])
+        (self.dir / f"done-{running_element}").touch()
+        self.wait_for_capture(running_element, *ENDED)
         for job, _ in elements.values():
             self.assertIn("code of srun: 0", self.slurm.output_of(job))
 
@@ -323,7 +323,7 @@ class SlurmTest(unittest.TestCase):
             self.start_service()
             (self.dir / f"done-{jobs[1]}").touch()
 
-    def test_a_bad_request_is_told_in_the_jobs_output(self):
+    def test_reports_invalid_request_in_job_output(self):
         for words, options, environment in (("soon", ["--comment", "neurontrace=soon"], {}),
                                             ("30x@start", [], {"NEURONTRACE_CAPTURE": "30x@start"})):
             output = self.run_short_job(*options, environment=environment)

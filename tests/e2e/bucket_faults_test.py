@@ -23,7 +23,7 @@ class BucketFaultsTest(BucketCase):
     def parts(self, number=None):
         return self.proxy.seen(lambda r: r.is_part(number))
 
-    def test_a_killed_aggregator_goes_on_with_the_parts_that_are_there(self):
+    def test_killed_aggregator_resumes_with_existing_parts(self):
         self.start()
         capture_id = self.capture_of(40)
         self.hold_third_part()
@@ -40,7 +40,7 @@ class BucketFaultsTest(BucketCase):
         self.check_objects(capture_id)
         self.assertEqual((self.parts(1), self.parts(2)), (1, 1), "these were there")
 
-    def test_an_interrupted_export_goes_on_with_the_parts_that_are_there(self):
+    def test_interrupted_export_resumes_with_existing_parts(self):
         self.start()
         capture_id = self.capture_of(40)
         self.hold_third_part()
@@ -73,7 +73,7 @@ class BucketFaultsTest(BucketCase):
         self.assertEqual(self.parts(2), 3)
         self.check_objects(capture_id)
 
-    def test_a_completion_of_which_no_answer_comes_fails_only_while_it_is_not_done(self):
+    def test_unanswered_completion_fails_only_while_pending(self):
         self.start()
         capture_id = self.capture_of(40)
         # No try gets an answer; the first one did the work.
@@ -88,7 +88,7 @@ class BucketFaultsTest(BucketCase):
         self.check_one_or_both([self.begin(*self.export(capture_id)) for _ in range(3)])
         self.check_objects(capture_id)
 
-    def test_so_many_exports_at_once_and_no_more(self):
+    def test_limits_concurrent_exports(self):
         self.start()
         capture_id = self.capture(instances=1)
         self.proxy.hold(is_data, times=TRIES * EXPORTS_AT_ONCE_MAX)  # one that is held for long is sent again

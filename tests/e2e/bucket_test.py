@@ -26,7 +26,7 @@ class BucketTest(BucketCase):
         self.assertGreater(int(again["files_there"]), 0)
         self.assertEqual(self.proxy.seen(lambda r: r.is_part()), 3, "what is there is not sent again")
 
-    def test_a_second_writer_is_told_who_writes(self):
+    def test_second_writer_learns_holder(self):
         self.start()
         capture_id = self.capture(instances=1)
         directory = self.top / f"neurontrace_{capture_id}"
@@ -39,7 +39,7 @@ class BucketTest(BucketCase):
         self.assertIn("export roots", outside.stderr)
         self.assertFalse((self.disk / "traces" / "other").exists())
 
-    def test_refusals_say_what_to_do(self):
+    def test_refusals_suggest_remedy(self):
         for key_id, secret in ((KEY_ID, "not the secret"), ("nobody", "secret")):
             self.use_keys(key_id, secret)
             self.start()
@@ -57,7 +57,7 @@ class BucketTest(BucketCase):
         self.assertIn("the aggregator has no credentials for S3: set AWS_ACCESS_KEY_ID", failed.stderr)
         self.assertFalse(self.top.exists())
 
-    def test_a_bucket_or_a_service_that_is_not_there_is_named(self):
+    def test_reports_missing_bucket_or_service(self):
         self.start(root="s3://nowhere/x")
         capture_id = self.capture(instances=1)
         failed = self.fleet.cli(*self.export(capture_id, "s3://nowhere/x"), check=False)

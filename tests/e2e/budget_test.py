@@ -14,7 +14,7 @@ ALLOCATIONS = ("nrt_tensor_free", "nrt_tensor_allocate", "nrt_dma_mem_alloc", "n
 
 
 class BudgetTest(FleetCase):
-    def test_a_worker_over_its_budget_records_less_and_the_trace_says_so(self):
+    def test_worker_over_budget_records_less_and_trace_reports_it(self):
         self.start_instances(INSTANCE)
         worker = self.fleet.start_worker(INSTANCE, "--cores", 2, "--rank-start", 0, "--world-size", 2, "--mix", "eager",
                                          "--executions-per-second", 20)

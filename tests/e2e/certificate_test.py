@@ -60,7 +60,7 @@ class CertificateTest(FleetCase):
         self.assertIn(f"capture: {verdict}", done.stdout)
         return path
 
-    def test_everyone_is_told_apart(self):
+    def test_distinguishes_all_callers(self):
         """A worker that records, one that loses, one that has nothing to say, one that another profiler has, and one
         whose agent is killed."""
         self.start_instances("i-0001", "i-0002")
@@ -99,7 +99,7 @@ class CertificateTest(FleetCase):
         self.assertEqual(self.parts(capture["certificate"])[alone.pid], ("RECORDED", "NONE"))
         self.check_account(self.by_pid(capture["certificate"], alone.pid), self.produced(alone, capture_id))
 
-    def test_a_rank_that_is_claimed_twice_is_told_before_and_after(self):
+    def test_reports_rank_claimed_twice(self):
         self.start_instances("i-0001", "i-0002")
         for instance, job in (("i-0001", "llama"), ("i-0002", "llama"), ("i-0002", "whisper")):
             self.fleet.start_worker(instance, "--cores", 1, "--rank-start", 3, "--world-size", 8, "--mix", "graph",
@@ -191,7 +191,7 @@ class CertificateTest(FleetCase):
         self.assertEqual({key[1:]: events for key, events in losses.items() if key[0] == "gid1-nc0-losses"},
                          {("runtime ring", "overwritten"): int(told["lost"])}, losses)
 
-    def test_a_capture_that_matches_nobody_says_who_was_left_out(self):
+    def test_unmatched_capture_lists_excluded_workers(self):
         self.start_instances("i-0001")
         self.fleet.start_worker("i-0001", "--cores", 1)
         self.fleet.wait_for_workers(1)

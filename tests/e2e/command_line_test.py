@@ -65,7 +65,7 @@ class NoFleet(FleetCase):
             self.assertEqual(done.returncode, 2, arguments)
             self.assertTrue(done.stderr, arguments)
 
-    def test_no_aggregator_is_1_with_the_way_out(self):
+    def test_no_aggregator_exits_with_1_and_remedy(self):
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             self.fleet.address = f"127.0.0.1:{listener.getsockname()[1]}"

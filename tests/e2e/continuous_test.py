@@ -62,7 +62,7 @@ class ContinuousTest(FleetCase):
                 self.assertEqual(extra, set())
         return True
 
-    def test_what_is_kept_stays_of_one_size_and_whole(self):
+    def test_retained_data_is_bounded_and_complete(self):
         workers = self.start_fleet(instances=2, workers=1, cores=2)
         capture_id = self.start_capture("--continuous", "--keep", f"{KEEP_SECONDS}s", "--all-events")
         first = self.wait_for(capture_id, lambda c: c["expired"] > c["events"] > 0, "as much to expire as is kept")

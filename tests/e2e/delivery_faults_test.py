@@ -37,7 +37,7 @@ class DeliveryFaultsTest(DeliveryCase):
         self.fleet.cli(*self.export(capture_id))
         self.check_whole(self.root, capture_id)
 
-    def test_a_killed_aggregator_goes_on_when_it_is_started_again(self):
+    def test_killed_aggregator_resumes_after_restart(self):
         self.start()
         capture_id = self.capture_of(ARTIFACT_MIB)
         first = self.begin(*self.export(capture_id))
@@ -50,7 +50,7 @@ class DeliveryFaultsTest(DeliveryCase):
         self.start()
         self.check_resumes(capture_id)
 
-    def test_a_killed_aggregator_goes_on_on_a_volume_without_rename(self):
+    def test_killed_aggregator_resumes_on_volume_without_rename(self):
         self.fleet.start_aggregator("--export-root-without-rename", self.root)
         capture_id = self.capture_of(ARTIFACT_MIB)
         first = self.begin(*self.export(capture_id))
@@ -60,7 +60,7 @@ class DeliveryFaultsTest(DeliveryCase):
         self.fleet.start_aggregator("--export-root-without-rename", self.root)
         self.check_resumes(capture_id)
 
-    def test_an_interrupted_export_goes_on_with_the_same_command(self):
+    def test_interrupted_export_resumes_with_same_command(self):
         self.start()
         capture_id = self.capture_of(ARTIFACT_MIB)
         first = self.begin(*self.export(capture_id))
@@ -73,13 +73,13 @@ class DeliveryFaultsTest(DeliveryCase):
         self.assertFalse(list(self.root.rglob(".*.part")))
         self.check_resumes(capture_id)
 
-    def test_of_exports_at_once_one_writes_and_the_others_are_told(self):
+    def test_one_concurrent_export_writes_and_others_report_it(self):
         self.start()
         capture_id = self.capture_of(30)
         self.check_one_or_both([self.begin(*self.export(capture_id)) for _ in range(4)])
         self.check_whole(self.root, capture_id)
 
-    def test_of_two_aggregators_at_once_one_writes(self):
+    def test_one_of_two_aggregators_writes(self):
         self.start()
         capture_id = self.capture_of(30)
         self.fleet.aggregator.stop()

@@ -11,7 +11,7 @@ from fleet import wait_until
 
 
 class DeliveryTest(DeliveryCase):
-    def test_an_export_stands_in_the_vendors_directories_with_a_manifest(self):
+    def test_export_uses_vendor_directories_with_manifest(self):
         self.start()
         capture_id = self.capture({"neff_ab_vnc_0.neff": bytes(range(256)) * 5000, "trace_info.pb": b"info"})
         destination = self.root / "runs" / "7"
@@ -64,7 +64,7 @@ class DeliveryTest(DeliveryCase):
         twice = self.fleet.cli("export", capture_id, "--to", self.root, "-o", "x", check=False)
         self.assertEqual(twice.returncode, 2)
 
-    def test_who_comes_second_is_told_who_writes(self):
+    def test_second_writer_learns_owner(self):
         self.start()
         capture_id = self.capture()
         directory = self.root / f"neurontrace_{capture_id}"
@@ -88,7 +88,7 @@ class DeliveryTest(DeliveryCase):
         self.fleet.cli("export", capture_id, "--to", link / "a", "--format", "summary-json")
         self.check_whole(self.root / "a", capture_id)
 
-    def test_a_damaged_artifact_is_left_out_and_said(self):
+    def test_omits_and_reports_damaged_artifact(self):
         self.start()
         capture_id = self.capture({"neff_ab_vnc_0.neff": b"x" * 5000, "trace_info.pb": b"info"})
         name, content = next(item for item in self.artifacts.items() if item[0].endswith(".neff"))

@@ -67,7 +67,7 @@ class ExportResumeTest(FleetCase):
     def export(self, capture_id, *options):
         return self.fleet.cli("export", capture_id, "-o", self.path, *options, codes=(0, 3))
 
-    def test_what_breaks_off_goes_on(self):
+    def test_resumes_interrupted_transfer(self):
         capture_id = self.record()
         self.check_aggregator_killed(capture_id)
         self.check_command_killed(capture_id)

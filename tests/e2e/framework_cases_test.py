@@ -99,7 +99,7 @@ class RelativeTimes(FrameworkCases):
     """Times that count from the file's own start."""
 
     @file_case(cases.relative_steps)
-    def test_an_origin_that_nobody_knows(self, result):
+    def test_unknown_origin(self, result):
         self.assertEqual((result.stored, result.lost, result.exit_code), (3, 0, 3), result.output)
         self.assertIn("from an unknown origin", result.said)
         self.assertIn('"own_time": true', result.said)

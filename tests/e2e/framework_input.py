@@ -74,7 +74,7 @@ def matched_flows(file):
 EPOCH_US = 1_763_700_000_000_000
 
 
-def fixture_events(time, odd=True):
+def fixture_events(time, anomalous=True):
     """Events of one rank; `time` turns microseconds since the beginning (as text) into what is in "ts"."""
     def complete(name, pid, tid, start, duration, **more):
         return {"ph": "X", "cat": "cpu_op", "name": name, "pid": pid, "tid": tid, "ts": time(start),
@@ -113,7 +113,7 @@ def fixture_events(time, odd=True):
         {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "s": "t", "pid": 4711, "tid": 4711,
          "ts": time("50.750"), "args": {"Addr": 2**63 + 1, "Bytes": -512, "Total Allocated": 0}},
     ]
-    if odd:
+    if anomalous:
         events += [
             complete("overlap a", 4711, 5000, "10", "5"),
             complete("overlap b", 4711, 5000, "13", "5"),  # neither inside nor beside the one before

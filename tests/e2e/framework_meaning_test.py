@@ -59,7 +59,7 @@ def time_zero(folder):
     return write(folder / "zero.pt.trace.json", document(events))
 
 
-def odd_durations(folder):
+def invalid_durations(folder):
     kernels = [("minus_one", 20, -1), ("getrandbits", 30, -0.02), ("end_was_zero", 40, -(T_US + 40)),
                ("century", 50, 4e15), ("no_number", 60, "soon")]
     return write(folder / "durations.pt.trace.json", document([
@@ -162,17 +162,17 @@ class Times(MeaningCases):
         summary = json.loads(result.export("summary-json", "summary.json").read_text(encoding="utf-8"))["summary"]
         self.assertLess(int(summary["end_ns"]) - int(summary["begin_ns"]), 1_000_000)
 
-    @file_case(odd_durations)
+    @file_case(invalid_durations)
     def test_durations(self, result):
         self.assertEqual((result.stored, result.lost, result.exit_code), (9, 0, 3), result.said)
         self.assertIn("6 events have impossible durations", result.shown)
-        odd = [("minus_one", 20), ("getrandbits", 30), ("end_was_zero", 40), ("century", 50), ("no_number", 60),
+        anomalous = [("minus_one", 20), ("getrandbits", 30), ("end_was_zero", 40), ("century", 50), ("no_number", 60),
                ("absent", 70)]
         self.check_spans(result, [("before", 0, 10_000), ("after", 120_000, 10_000), ("tiny", 100_500, 250),
-                                  *((name, at * 1000, 0) for name, at in odd)])
+                                  *((name, at * 1000, 0) for name, at in anomalous)])
         self.check_exports(result)
         for entry in result.json["trace_event"]:
-            self.assertEqual("neurontrace.duration" in entry, entry["name"] in dict(odd), entry)
+            self.assertEqual("neurontrace.duration" in entry, entry["name"] in dict(anomalous), entry)
         summary = json.loads(result.export("summary-json", "summary.json").read_text(encoding="utf-8"))["summary"]
         kernel = next(row for row in summary["event_types"] if row["event_type"] == "kernel")
         self.assertEqual((kernel["count"], kernel["odd_length"], kernel["spans"]["count"]), (7, 6, 1))

@@ -143,7 +143,7 @@ class FrameworkCase(FormatCase):
 
 
 class Fixture(FrameworkCase):
-    def test_both_time_forms_and_everything_odd(self):
+    def test_both_time_forms_and_invalid_values(self):
         self.check(self.fixture_files())
 
     def test_beside_neuron_workers(self):

@@ -39,7 +39,7 @@ class OnDemandTest(FleetCase):
 
     # -- workers without a part ----------------------------------------------------------------------------------
 
-    def test_each_refusal_is_told_in_table_json_and_exit_code(self):
+    def test_reports_refusals_in_table_json_and_exit_code(self):
         self.start_instances()
         self.fleet.start_agent("i-0001", process_scan=True)
         good = self.fleet.start_worker("i-0001", "--cores", 1, "--mix", "graph", "--executions-per-second", 20)
@@ -71,7 +71,7 @@ class OnDemandTest(FleetCase):
         self.assertEqual((int(none["events"]), int(none["events_lost"])), (0, 0))
         self.assertTrue(none["certificate"]["verdict"].startswith("not begun"), none["certificate"]["verdict"])
 
-    def test_who_could_begin_and_does_not_is_told_with_the_reason(self):
+    def test_reports_reason_of_unstarted_workers(self):
         self.start_instances()
         self.fleet.start_agent("i-0001", process_scan=True)
         good, poor = [self.fleet.start_worker("i-0001", "--cores", 1, "--mix", "graph", "--executions-per-second", 20)
@@ -102,7 +102,7 @@ class OnDemandTest(FleetCase):
         wait_until(lambda: self.fleet.cli("capture", "--last", "1s", check=False).returncode in (0, 3),
                    "the flight recorder to hold the rings again")
 
-    def test_an_instance_whose_agent_is_gone_is_named(self):
+    def test_names_instance_with_lost_agent(self):
         self.start_fleet(instances=2)
         self.fleet.agents["i-0002"].kill()
         self.fleet.wait_for_status(1)
@@ -125,7 +125,7 @@ class OnDemandTest(FleetCase):
         wait_until(lambda: self.fleet.cli("capture", "--duration", "500ms", check=False).returncode == 0,
                    "both to record", 20)
 
-    def test_of_two_operators_the_second_is_told_of_the_first(self):
+    def test_second_operator_learns_about_first(self):
         self.start_fleet()
         first = self.start_capture("--name", "first")
         self.wait_for_events(first, 500)
@@ -138,7 +138,7 @@ class OnDemandTest(FleetCase):
         self.assertEqual(self.stop_capture(first)["state"], "CAPTURE_STATE_COMPLETE")
         self.check_whole(first)
 
-    def test_what_matches_nothing_is_told_with_what_there_is(self):
+    def test_unmatched_selection_lists_workers(self):
         worker, = self.start_fleet()
         done = self.fleet.cli("capture", "--duration", "500ms", "--job", "no-such-job", check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
@@ -150,7 +150,7 @@ class OnDemandTest(FleetCase):
 
     # -- what is recorded ----------------------------------------------------------------------------------------
 
-    def test_all_begin_as_planned_and_say_how_far_off(self):
+    def test_all_begin_as_planned_and_report_offset(self):
         self.start_fleet(instances=2, workers=2)
         self.fleet.wait_for_clocks(2)
         capture = self.capture("--duration", "500ms")
@@ -228,7 +228,7 @@ class OnDemandTest(FleetCase):
             self.assertGreater(len(inside), 1_000)
             self.assertEqual(inside - stored.keys(), set())
 
-    def test_who_comes_late_or_again_is_added_and_says_from_when(self):
+    def test_adds_late_workers_with_start_time(self):
         first, = self.start_fleet()
         capture_id = self.start_capture("--all-events")
         self.wait_for_events(capture_id, 500)

@@ -136,7 +136,7 @@ class RecordTest(unittest.TestCase):
         self.assertFalse(self.trace.exists())
         self.nothing_is_left()
 
-    def test_event_types_that_the_runtime_has_not_are_named(self):
+    def test_names_unsupported_event_types(self):
         done = self.run_record(self.sim, "--duration", "1", *WORK, options=("--event-type", "nc_exec_runing"))
         self.assertEqual(done.returncode, 0, "the exit code is the command's")
         self.assertIn("its workers recorded nothing", done.stderr)
@@ -162,23 +162,23 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(told["capture"]["state"], "CAPTURE_STATE_COMPLETE")
         self.assertGreater(int(told["export"]["total"]["spans"]), 100)
 
-    def told_at_last(self, *words, options=(), **arguments):
+    def reported_at_end(self, *words, options=(), **arguments):
         """The object that is the last line of what is written, whatever the command wrote before it."""
         done = self.run_record(*words, options=("--output", "json", *options), **arguments)
         told = json.loads(done.stderr.splitlines()[-1])
         self.assertEqual(told["exit_code"], done.returncode)
         return told, done.stderr
 
-    def test_json_is_the_last_line_whatever_comes_of_it(self):
-        told, written = self.told_at_last("sh", "-c", "printf 'a bar that ends nowhere' >&2; exit 3")
+    def test_json_is_always_the_last_line(self):
+        told, written = self.reported_at_end("sh", "-c", "printf 'a bar that ends nowhere' >&2; exit 3")
         self.assertEqual(len(written.splitlines()), 2, "no prose beside it")
         self.assertIsNone(told["export"])
         self.assertIn("no worker appeared", told["problem"])
         self.assertIn("libnrt.so.1", told["reasons"][0])
-        told, _ = self.told_at_last("no-such-command-of-anyone")
+        told, _ = self.reported_at_end("no-such-command-of-anyone")
         self.assertIsNone(told["capture"])
         self.assertIn("command not found", told["problem"])
-        told, _ = self.told_at_last("true", options=("--keep-store",))
+        told, _ = self.reported_at_end("true", options=("--keep-store",))
         self.assertTrue(Path(told["store"]).is_dir())
         shutil.rmtree(Path(told["store"]).parent)
 
@@ -189,7 +189,7 @@ class RecordTest(unittest.TestCase):
         return {"NEURONTRACE_TLS_CA": str(authority.ca), "NEURONTRACE_TLS_CERT": str(authority.dir / "me.pem"),
                 "NEURONTRACE_TLS_KEY": str(authority.dir / "me.key")}
 
-    def test_what_the_site_sets_for_its_own_daemons_does_not_count(self):
+    def test_ignores_site_daemon_settings(self):
         rules = self.dir / "rules"
         rules.mkdir()  # no file that could be read
         done = self.run_record(self.sim, "--duration", "1", *WORK,
@@ -252,7 +252,7 @@ class RecordTest(unittest.TestCase):
 
     # -- when things are not as they should be -------------------------------------------------------------------
 
-    def test_a_trace_that_cannot_be_written_is_told_before_the_command_runs(self):
+    def test_reports_unwritable_trace_before_running_command(self):
         mark = self.dir / "mark"
         self.trace = Path("/proc/no/such/folder/trace.pftrace")
         done = self.run_record("touch", mark)

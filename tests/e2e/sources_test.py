@@ -200,7 +200,7 @@ class ArtifactsTest(FleetCase):
              "process_id": int(path.parts[-3].split("_")[2]), "nc_id": 0, "session_id": 1,
              "path": "/".join(path.parts[-3:])} for path in sorted(paths)])
 
-    def test_broken_upload_goes_on_where_it_was(self):
+    def test_resumes_broken_upload(self):
         capture_id = self.start("i-0001", gated_at=16 << 20)
         content = os.urandom(1 << 20) * 64
         name = self.write("i-0001_pid_7", "profile_nc_0_session_1.ntff", content)

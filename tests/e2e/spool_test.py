@@ -111,7 +111,7 @@ class SpoolTest(FleetCase):
         self.assertEqual(self.stop_capture(capture_id)["state"], "CAPTURE_STATE_COMPLETE")
         self.check_whole(capture_id)
 
-    def test_another_store_is_adopted_where_the_agent_is_told_to(self):
+    def test_adopts_other_store_when_configured(self):
         self.begin()
         self.wait_for_spool(10)
         first = self.spool_check()["aggregator_id"]

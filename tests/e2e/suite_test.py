@@ -41,7 +41,7 @@ class SuiteTest(unittest.TestCase):
         self.assertEqual(self.run_file("def setUpModule(): raise unittest.SkipTest('no cluster')\n", PASSES),
                          (suite.SKIPPED, ["SKIPPED: some_test, 1 of 1: no cluster"]))
 
-    def test_what_setup_brings_is_missing_on_a_machine_of_a_person_alone(self):
+    def test_setup_installs_missing_tools(self):
         for needs in (NEEDS, NEEDS_ONE):
             self.assertEqual(self.run_file(needs.format(False), ci="true"), (0, []))
             self.assertEqual(self.run_file(needs.format(True), PASSES)[0], 0)

@@ -123,11 +123,11 @@ class Triggers(FleetCase):
         self.assertIn(f"; earlier events are in continuous capture {continuous}, for 5m", capture["spec"]["cause"])
         words = f"capture {capture['capture_id']} had the worker"
 
-        def all_say_it():
+        def all_report_it():
             certificate = self.fleet.show_capture(continuous)["certificate"]
             notes = [n for n in certificate.get("notes", []) if words in n]
             return certificate if len(notes) == len(workers) else None
-        certificate = wait_until(all_say_it, "the certificate to say what it has not")
+        certificate = wait_until(all_report_it, "the certificate to say what it has not")
         self.assertIn("except while other captures used 2 workers", certificate["verdict"])
         suspended = [w for w in certificate["workers"] if w["suspensions"]]
         self.assertEqual(len(suspended), len(workers))
@@ -145,7 +145,7 @@ class Triggers(FleetCase):
 
     # -- what came before ----------------------------------------------------------------------------------------
 
-    def test_the_past_where_a_flight_recorder_is_on(self):
+    def test_snapshot_with_flight_recorder(self):
         workers = self.start(f'[alert]\nwhen = "post"\n{RECORD}')
         self.fleet.cli("flight-recorder", "on")
         self.wait_for_more_work(workers, executions=20)
@@ -168,7 +168,7 @@ class Triggers(FleetCase):
                    "the new rules at the agent")
         self.assertEqual(self.fleet.cli_json("triggers").get("problem", ""), "")
 
-    def test_a_restart_is_no_way_round_the_cool_down(self):
+    def test_restart_keeps_cool_down(self):
         self.start(f'[alert]\nwhen = "post"\n{RECORD}', instances=1)
         self.assertEqual(self.post("aggregator", "alert")[0], 202)
         self.wait_for_trigger("alert")

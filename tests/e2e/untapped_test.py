@@ -53,7 +53,7 @@ class UntappedWorkers(FleetCase):
         self.assertEqual(pids.count(tapped.pid), 1)
         self.assertEqual(pids.count(bare.pid), 1)
 
-    def test_a_process_that_has_the_tap_and_has_not_called_nrt_init_is_told_apart(self):
+    def test_distinguishes_process_with_tap_before_nrt_init(self):
         runtime = self.fleet.build / "tests" / "fake_nrt" / "libnrt.so.1"
         script = f"import ctypes, sys; ctypes.CDLL({str(runtime)!r}); print('loaded', flush=True); sys.stdin.read()"
         reader, writer = os.pipe()

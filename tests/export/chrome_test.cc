@@ -70,7 +70,7 @@ TEST_F(ChromeTest, WritesASpanWithTimesToTheNanosecond) {
   EXPECT_THAT(text, AllOf(HasSubstr("process_sort_index"), HasSubstr("thread_sort_index")));
 }
 
-TEST_F(ChromeTest, WhatOverlapsStandsOnLanesThatNest) {
+TEST_F(ChromeTest, OverlappingSpansUseNestedLanes) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
   uint64_t id = 1;
   for (uint64_t start = 0; start < 200; start += 7) {

@@ -110,7 +110,7 @@ TEST_F(ClockTest, ArgumentsOnRequestStandOnEverySlice) {
   }
 }
 
-TEST_F(ClockTest, AnInstanceOfWhichNothingIsKnownAmongOthersSaysSo) {
+TEST_F(ClockTest, UnknownClockIsReportedAmongKnown) {
   AddTwoInstances();
   Close(AddCore("i-c", 1, 0, 2), "span");
   const Report report = ExportAndCheck(Aligned());
@@ -146,7 +146,7 @@ TEST_F(ClockTest, RawClocksLeaveEveryStampAsItIs) {
               ElementsAre(Pair(kBase - 500'000, 500'000)));
 }
 
-TEST_F(ClockTest, ShowsWhatWasFoundOut) {
+TEST_F(ClockTest, ShowsFindings) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
   script_.Span("span", kBase, kBase + 1'000, 1);
   Close(stream);
@@ -249,7 +249,7 @@ TEST_F(ClockTest, TimesThatTheRuntimeMadeOfADevicesAreMarked) {
   EXPECT_THAT(json, HasSubstr(R"("nc_timestamp_ns":6,"eps_ns":40})"));
 }
 
-TEST_F(ClockTest, JsonSaysTheBoundOfEachEventAndDescribesTheClocks) {
+TEST_F(ClockTest, JsonHasBoundOfEachEventAndClocks) {
   AddTwoInstances();
   clocks_.version = 2;
   clocks_.is_final = true;
@@ -276,7 +276,7 @@ TEST(ClockPointsTest, APointWhereEachPieceBeginsWithinTheStretch) {
                                               {3'000, 3'150, 0, 20},
                                               {4'000, 4'160, 0, std::nullopt},
                                               {5'000, 5'160, 0, 5}});
-  const ClockStretch stretch{.begin_ns = 1'500, .end_ns = 5'000};
+  const ClockInterval stretch{.begin_ns = 1'500, .end_ns = 5'000};
   EXPECT_THAT(BoundPoints(map, stretch, 100),
               ElementsAre(ClockPoint{1'500, 10}, ClockPoint{2'150, 20},
                           ClockPoint{4'160, ClockPoint::kUnknown}));
@@ -298,7 +298,7 @@ TEST(ClockPointsTest, WhenTheyAreThinnedTheWorstStays) {
                       i == 205 ? 9'999 : i % 7});
   }
   const ClockMap map = *ClockMap::FromPieces(pieces);
-  const ClockStretch stretch{.begin_ns = 0, .end_ns = 1'000'000};
+  const ClockInterval stretch{.begin_ns = 0, .end_ns = 1'000'000};
   const auto bounds = BoundPoints(map, stretch, 50);
   EXPECT_LE(bounds.size(), 50u);
   // No point says less than any piece up to the next one does.

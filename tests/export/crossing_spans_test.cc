@@ -49,7 +49,7 @@ TEST_F(CrossingSpans, WithABareStopStandWhereTheyStop) {
   }
 }
 
-TEST_F(CrossingSpans, WhoseStopNeverComesDoNotWaitForTheEndAndAreCounted) {
+TEST_F(CrossingSpans, UnstoppedSpansDoNotWaitAndAreCounted) {
   const uint32_t stream = AddCore("i-a", 1, 0, 4);
   AddCrossing(stream);
   source_.Lose(stream, 1);

@@ -71,7 +71,7 @@ class ExportOptionsTest : public ExportFixture {
   }
 };
 
-TEST_F(ExportOptionsTest, EveryFormatTakesWhatTheTableSaysAndDoesSomethingWithIt) {
+TEST_F(ExportOptionsTest, EveryFormatUsesOptionsOfTheTable) {
   size_t events = 0;
   for (const ExportTraits& traits : AllExportTraits()) {
     if (traits.name() == "events") {  // is no timeline, and has a way of its own

@@ -43,12 +43,12 @@ TEST_F(ExportTest, AReceiverThatLeavesEndsIt) {
   }
 }
 
-TEST_F(ExportTest, AFormatThatIsNotBuiltInNamesTheWayToIt) {
+TEST_F(ExportTest, UnavailableFormatNamesBuildOption) {
   if (HasParquet()) GTEST_SKIP() << "it is built in";
   EXPECT_THAT(ExportError("parquet", {}), HasSubstr("scripts/setup"));
 }
 
-TEST_F(ExportTest, TellsItsProgressAndEndsWhenTold) {
+TEST_F(ExportTest, ReportsProgressAndCancels) {
   FillCapture();
   StringFiles files;
   uint64_t told = 0;
@@ -77,7 +77,7 @@ TEST_F(ExportTest, AWindowThatIsNoneIsRefused) {
   EXPECT_THAT(ExportError("perfetto", request), HasSubstr("time window"));
 }
 
-TEST_F(ExportTest, EveryFormatSaysThatAWindowDoesNotShowWhatBeganLongBefore) {
+TEST_F(ExportTest, EveryFormatWarnsAboutSpansBegunLongBeforeWindow) {
   const uint32_t stream = AddCore("i-a", 1, 0, 5);
   const auto at = [](uint64_t second) { return kBase + second * 1'000'000'000; };
   script_.Start("long", at(0), 1, 7);
@@ -88,7 +88,7 @@ TEST_F(ExportTest, EveryFormatSaysThatAWindowDoesNotShowWhatBeganLongBefore) {
   }
   script_.Stop("long", at(10), 1, 7);
   Close(stream);
-  constexpr std::string_view kSaid = "began more than 2 s before the time window";
+  constexpr std::string_view kReported = "began more than 2 s before the time window";
   for (const ExportFormat& format : ExportFormats()) {
     if (format.name == "parquet" && !HasParquet()) continue;
     SCOPED_TRACE(format.name);
@@ -99,18 +99,18 @@ TEST_F(ExportTest, EveryFormatSaysThatAWindowDoesNotShowWhatBeganLongBefore) {
       StringFiles files;
       const auto summary = ExportCapture(source_, format, request, files, {});
       ASSERT_TRUE(summary.ok()) << summary.status();
-      const bool is_said = second == 5;
-      EXPECT_EQ(summary->warnings.size(), is_said ? 1u : 0u);
-      if (is_said) {
-        EXPECT_THAT(summary->warnings, ::testing::ElementsAre(HasSubstr(kSaid)));
+      const bool is_reported = second == 5;
+      EXPECT_EQ(summary->warnings.size(), is_reported ? 1u : 0u);
+      if (is_reported) {
+        EXPECT_THAT(summary->warnings, ::testing::ElementsAre(HasSubstr(kReported)));
       }
       // Columns of Parquet are compressed.
       if (format.name == "parquet") continue;
       bool is_in_file = false;
       for (const auto& [name, text] : files.files) {
-        is_in_file |= text.find(kSaid) != std::string::npos;
+        is_in_file |= text.find(kReported) != std::string::npos;
       }
-      EXPECT_EQ(is_in_file, is_said);
+      EXPECT_EQ(is_in_file, is_reported);
     }
   }
 }

@@ -101,12 +101,12 @@ Texts ValuesOf(simdjson::dom::object object) {
   return values;
 }
 
-void TakeAttributes(const Texts& values, SeenEvent& seen) {
-  for (const auto& [key, value] : values) TakeAttribute(key, value, seen);
+void ReadAttributes(const Texts& values, SeenEvent& seen) {
+  for (const auto& [key, value] : values) ReadAttribute(key, value, seen);
 }
 
 // "i-0-pid101"; of a framework's "i-0-pid4242 (worker0.pt.trace.json)".
-void TakeProcessName(std::string_view label, std::string_view instance_id, SeenEvent& seen) {
+void ReadProcessName(std::string_view label, std::string_view instance_id, SeenEvent& seen) {
   seen.instance_id = instance_id;
   if (!label.starts_with(instance_id)) return;
   label.remove_prefix(instance_id.size());
@@ -116,7 +116,7 @@ void TakeProcessName(std::string_view label, std::string_view instance_id, SeenE
 }
 
 // "gid3-nc3-tid7-neuron_rt (lane 2)"; of a framework's "tid7-framework" or "stream 7-framework".
-void TakeRowName(std::string_view row, SeenEvent& seen) {
+void ReadRowName(std::string_view row, SeenEvent& seen) {
   row = row.substr(0, row.rfind(" (lane "));
   const bool is_framework = row.ends_with("-framework");
   row = row.substr(0, row.rfind('-'));

@@ -46,11 +46,11 @@ uint64_t NumberOf(std::string_view text);
 std::string TextOf(simdjson::dom::element value);
 // A test failure for a key that is there twice.
 Texts ValuesOf(simdjson::dom::object object);
-void TakeAttributes(const Texts& values, SeenEvent& seen);
+void ReadAttributes(const Texts& values, SeenEvent& seen);
 
 // Of a process and a row as their names say them: docs/formats/pftrace.md, "The tree".
-void TakeProcessName(std::string_view label, std::string_view instance_id, SeenEvent& seen);
-void TakeRowName(std::string_view row, SeenEvent& seen);
+void ReadProcessName(std::string_view label, std::string_view instance_id, SeenEvent& seen);
+void ReadRowName(std::string_view row, SeenEvent& seen);
 
 // Of spans that are drawn on one line, begin and end: no two cross.
 void ExpectNested(std::vector<std::pair<uint64_t, uint64_t>> spans, std::string_view line);

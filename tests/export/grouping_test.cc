@@ -30,7 +30,7 @@ std::string Row(const std::vector<std::string>& secondary) {
   return Grouping::Parse({}, secondary)->RowLabel(Core(), kThread);
 }
 
-TEST(GroupingTest, WithoutAWordItIsTheVendorsDefault) {
+TEST(GroupingTest, DefaultsToVendorGrouping) {
   EXPECT_EQ(Process({}), "i-0f207fb2a99bd2d08-pid1113579");
   EXPECT_EQ(Row({}), "gid35-nc3-tid7");
 }
@@ -52,7 +52,7 @@ TEST(GroupingTest, PartsStandInTheOrderInWhichTheyAreNamedAndOnce) {
   EXPECT_EQ(Row({"thread_id", "worker_gid"}), "tid7-gid35");
 }
 
-TEST(GroupingTest, WhatIsNotKnownIsLeftOut) {
+TEST(GroupingTest, OmitsUnknownParts) {
   TimelineStream stream = Core();
   stream.rank.label.clear();
   EXPECT_EQ(Grouping::Parse({}, {})->RowLabel(stream, kThread), "nc3-tid7");

@@ -49,7 +49,7 @@ TEST_F(GzipTest, KeepsEveryByteOfFilesOfAnySize) {
   }
 }
 
-TEST_F(GzipTest, SaysWhenTheReceiverHasLeft) {
+TEST_F(GzipTest, ReportsDisconnectedReceiver) {
   StringFiles files;
   files.bytes_max = 10;  // the header of gzip
   auto file = OpenCompressed(files, "x", ExportCompression::kGzip);

@@ -44,7 +44,7 @@ const std::array<std::string, 5> kJsonTexts = {R"({"a":1,"p.stop0":[1,{"b":null}
 
 // What formats write of an event themselves: an attribute of the same name must not be taken for
 // it.
-const std::array<std::string, 16> kTakenNames = {
+const std::array<std::string, 16> kReservedNames = {
     "flow",      "open",        "clock",    "squeezed_duration_ns",
 
     "id",        "name",        "duration", "timestamp",
@@ -129,7 +129,7 @@ void HostileCapture::AddAttribute(std::string name, SeenEvent& seen,
                                   EventScript::Attributes& attributes) {
   std::string text;
   EventScript::Value value = Value(text);
-  TakeAttribute(name, text, seen);
+  ReadAttribute(name, text, seen);
   attributes.push_back({std::move(name), std::move(value)});
 }
 
@@ -142,8 +142,8 @@ EventScript::Attributes HostileCapture::Attributes(std::string_view prefix, Seen
   }
   if (Below(6) == 0) {
     const std::string value = fmt::format("{}{}", kValuePrefix, Below(1'000));
-    const std::string& name = kTakenNames[Below(kTakenNames.size())];
-    TakeAttribute(name, value, seen);
+    const std::string& name = kReservedNames[Below(kReservedNames.size())];
+    ReadAttribute(name, value, seen);
     attributes.push_back({name, value});
   }
   // The same name in the event's data and beside it.
@@ -170,7 +170,7 @@ void HostileCapture::AddExecution(std::string_view name, SeenEvent& seen,
     } else if (kind == 1) {
       value = Value(text);
     }
-    TakeAttribute(key, text, seen);
+    ReadAttribute(key, text, seen);
     attributes.push_back({std::string(key), std::move(value)});
   }
   if (name == "kbl_exec_pre") attributes.push_back({"model_name", std::string("resnet")});
@@ -340,7 +340,7 @@ uint64_t HostileCapture::AddFileSpan(SeenEvent seen, const EventScript::Event& l
   }
   const uint64_t id = seen.id;
   event.attributes.push_back({"p.id", id});
-  TakeAttribute("p.id", fmt::format("{}", id), seen);
+  ReadAttribute("p.id", fmt::format("{}", id), seen);
   for (EventScript::Attribute& attribute : Attributes("p.", seen)) {
     event.attributes.push_back(std::move(attribute));
   }

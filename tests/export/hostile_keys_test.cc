@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lib/base/fuzz_seed.h"
-#include "lib/trace/columns_by_hand_test_support.h"
+#include "lib/trace/raw_columns_test_support.h"
 #include "tests/export/export_fixture.h"
 
 namespace neurontrace {
@@ -19,10 +19,10 @@ constexpr uint32_t kKeys = limits::kAttributesPerEventMax;
 class HostileKeys : public ExportFixture {
  protected:
   static std::string Chunk(Phase phase) {
-    ColumnsByHand columns;
+    RawColumns columns;
     columns.strings = {"nrt_execute", "name", std::string(limits::kStringBytesMax, '{')};
-    const KeyByHand key{.name = 1, .type = ValueType::kString, .value = 2};
-    columns.shapes = {{.phase = phase, .keys = std::vector<KeyByHand>(kKeys, key)}};
+    const RawKey key{.name = 1, .type = ValueType::kString, .value = 2};
+    columns.shapes = {{.phase = phase, .keys = std::vector<RawKey>(kKeys, key)}};
     columns.shapes.front().present |= FieldBit(Field::kTrackingId);
     const uint64_t first_ns = phase == Phase::kStart ? kBase : kBase + 1'000'000;
     for (uint64_t i = 0; i < kSpans; ++i) columns.events.push_back({first_ns + i, 0, i});
@@ -64,7 +64,7 @@ TEST_F(HostileKeys, NoFormatTakesLonger) {
 
 // Not a test: see lib/base/fuzz_seed.h. One for each format: spans, points and names of a
 // framework.
-TEST_F(HostileKeys, WritesTheFuzzCorpusWhereAsked) {
+TEST_F(HostileKeys, WritesFuzzCorpusOnRequest) {
   NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
   for (size_t format = 0; format < ExportFormats().size(); ++format) {
     std::string recipe(1, static_cast<char>(format));

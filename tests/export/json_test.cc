@@ -151,7 +151,7 @@ TEST_F(JsonTest, WritesFrameworkSpansAndInstantsAlone) {
   EXPECT_THAT(text, HasSubstr("\"phase\":\"instant\""));
 }
 
-TEST_F(JsonTest, TellsWhatHostsWereDoing) {
+TEST_F(JsonTest, ExportsHostSamples) {
   AddHost("i-a");
   AddHost("i-b");
   const uint32_t broken = AddHost("i-c");
@@ -204,7 +204,7 @@ class JsonMemoryTest : public JsonTest {
   }
 };
 
-TEST_F(JsonMemoryTest, TellsWhatIsInUseOfEachDeviceMemory) {
+TEST_F(JsonMemoryTest, ExportsDeviceMemoryUsage) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
   Close(stream, "nrt_execute");
   Allocate(kBase + 1'000, 5, "Tensors", 4'096, 4'096);
@@ -279,7 +279,7 @@ TEST_F(JsonTest, ListsDeviceProfiles) {
   EXPECT_THAT(text, HasSubstr(R"({"message":"one is not in the list","category":"Capture"})"));
 }
 
-TEST_F(JsonTest, TellsLossesAsWarnings) {
+TEST_F(JsonTest, ExportsLossesAsWarnings) {
   const uint32_t stream = AddCore("i-a", 1, 0, 5);
   source_.stream(stream).losses = {
       {LossPlace::kRuntimeRing, LossReason::kOverwritten, 17, false, kBase, kBase, ""}};
@@ -292,7 +292,7 @@ TEST_F(JsonTest, TellsLossesAsWarnings) {
                     HasSubstr("\"first_ts\":\"2025-06-15 15:06:40.000000000 +0000 UTC\"")));
 }
 
-TEST_F(JsonTest, WhatAWorkerHasWithoutACoreNamesNone) {
+TEST_F(JsonTest, WorkerEventsNameNoCore) {
   const uint32_t stream = AddCore("i-a", 1, limits::kNoNcIdx, -1);
   source_.stream(stream).losses = {
       {LossPlace::kTapBuffer, LossReason::kUnknown, 3, false, kBase, kBase, ""}};
@@ -302,7 +302,7 @@ TEST_F(JsonTest, WhatAWorkerHasWithoutACoreNamesNone) {
   EXPECT_THAT(text, HasSubstr(R"("message":"3 trace events of i-a pid 1 were lost)"));
 }
 
-TEST_F(JsonTest, TellsTheCertificateWithTheVendorsSentence) {
+TEST_F(JsonTest, ExportsCertificateAsVendorWarning) {
   struct Case {
     uint64_t lost;
     bool unknown;
@@ -343,7 +343,7 @@ TEST_F(JsonTest, TellsTheCertificateWithTheVendorsSentence) {
   }
 }
 
-TEST(JsonTextTest, KnowsJsonFromWhatIsNone) {
+TEST(JsonTextTest, DetectsJson) {
   for (const char* text : {"0", "-1.5e+3", "[]", " [1, {\"a\": null}] ", "\"\\u00e9\"", "true",
                            "\"\\ud83d\\ude00\""}) {
     EXPECT_TRUE(IsJson(text)) << text;

@@ -33,7 +33,7 @@ class PftraceLateStops : public ExportFixture {
   }
 };
 
-TEST_F(PftraceLateStops, OfASqueezedSpanIsAnInstant) {
+TEST_F(PftraceLateStops, SqueezedSpanBecomesInstant) {
   constexpr uint64_t kSpans = Lanes::kLanesMax + 2;
   const uint32_t stream = AddCore("i-a", 11, 0, 4);
   // None encloses another: each needs a lane of its own, and there is none for two.

@@ -60,7 +60,7 @@ class LossesTest : public ExportFixture {
   ExportRequest request_;
 };
 
-TEST_F(LossesTest, OfAWindowAreThoseOfItsTimeAndOfNone) {
+TEST_F(LossesTest, WindowShowsItsLossesAndTimelessOnes) {
   static std::vector<LossInstant>* losses = nullptr;
   std::vector<LossInstant> found;
   losses = &found;
@@ -128,7 +128,7 @@ TEST_F(LossesTest, SuspensionsAreShownAmongThem) {
                                HasSubstr("another capture had the worker")));
 }
 
-TEST_F(LossesTest, OfAPerfettoTraceAreThese) {
+TEST_F(LossesTest, PerfettoTraceShowsLosses) {
   const auto report = pftrace_check::Check(Export("perfetto", request_));
   std::vector<std::string> told;
   for (const auto& track : report.tracks) {
@@ -142,7 +142,7 @@ TEST_F(LossesTest, OfAPerfettoTraceAreThese) {
   EXPECT_THAT(told, UnorderedElementsAre("11", "17"));
 }
 
-TEST_F(LossesTest, OfTraceEventJsonAreThese) {
+TEST_F(LossesTest, TraceEventJsonShowsLosses) {
   const std::string text = Export("chrome-json", request_);
   std::vector<std::string> told;
   constexpr std::string_view kEvents = "\"events\":";
@@ -152,7 +152,7 @@ TEST_F(LossesTest, OfTraceEventJsonAreThese) {
   EXPECT_THAT(told, UnorderedElementsAre("11", "17"));
 }
 
-TEST_F(LossesTest, OfAnXSpaceAreThese) {
+TEST_F(LossesTest, XSpaceShowsLosses) {
   const XSpace space = ReadSpace(Export("xspace", request_));
   std::vector<std::string> told;
   for (const XPlane& plane : space.planes) {

@@ -55,7 +55,7 @@ class OwnTimeTest : public ExportFixture {
   }
 };
 
-TEST_F(OwnTimeTest, PerfettoShowsItAtTheCapturesBeginAndSaysWhatItIs) {
+TEST_F(OwnTimeTest, PerfettoShowsOwnTimeAtCaptureBegin) {
   AddAll();
   const std::string trace = Export("perfetto");
   ExpectSound(trace);
@@ -111,7 +111,7 @@ TEST_F(OwnTimeTest, RecordedTimesAreThoseOfTheFile) {
   EXPECT_THAT(total->warnings, Contains(HasSubstr("they keep these times")));
 }
 
-TEST_F(OwnTimeTest, EveryFormatSaysTheTimeOfTheFile) {
+TEST_F(OwnTimeTest, EveryFormatShowsFileTime) {
   AddAll();
   const std::string json = Export("json");
   EXPECT_EQ(Count(json, "\"own_time_ns\":1500000"), 2u);

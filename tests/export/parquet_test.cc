@@ -305,7 +305,7 @@ TEST_F(ParquetTest, ArrowsOfFrameworksGoBetweenTheSpansThatTheyLieIn) {
   EXPECT_EQ(Cell(*events, "trace_event_source", 1), "framework");
 }
 
-TEST_F(ParquetTest, HasWhatHostsDidAndWhatWasLost) {
+TEST_F(ParquetTest, HasHostSamplesAndLosses) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
   source_.stream(stream).losses.push_back({.place = LossPlace::kRuntimeRing,
                                            .reason = LossReason::kOverwritten,
@@ -442,7 +442,7 @@ TEST_F(ParquetTest, SplitsATableAtItsSizeAndLosesNothing) {
   EXPECT_EQ(next_id, kSpans);
 }
 
-TEST_F(ParquetTest, RefusesWhatTablesHaveNot) {
+TEST_F(ParquetTest, RejectsUnsupportedOptions) {
   EXPECT_THAT(ExportError("parquet", {.compression = ExportCompression::kGzip}),
               HasSubstr("already compressed"));
   EXPECT_THAT(ExportError("parquet", {.primary_group = {"instance_id"}}), HasSubstr("SQL"));

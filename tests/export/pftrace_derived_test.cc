@@ -275,7 +275,7 @@ TEST_F(PftraceDerived, AFrameworksStepsHaveNoProcessOfTheirOwn) {
   EXPECT_THAT(Export("chrome-json"), Not(HasSubstr("\"cat\":\"X\"")));
 }
 
-TEST_F(PftraceDerived, CountersOfOneNameAreToldApartByTheirId) {
+TEST_F(PftraceDerived, DistinguishesCountersOfOneNameById) {
   const uint32_t file = AddFile("i-a", "worker0.pt.trace.json");
   const auto count = [this](uint64_t at_ns, EventScript::Attributes values) {
     values.push_back({"name", std::string("queue"), KeyScope::kTop});
@@ -419,7 +419,7 @@ TEST_F(PftraceDerived, AWorkersTracksStandBelowItInTheirOrder) {
   EXPECT_EQ(Find(report, "worker gid4")->parent, "i-a-pid11");
 }
 
-TEST_F(PftraceDerived, LevelsAreWhatTheGroupingSays) {
+TEST_F(PftraceDerived, LevelsFollowGrouping) {
   AddExecution(1, kBase);
   Close(AddCore("i-a", 11, 0, 4));
   AddExecution(1, kBase);

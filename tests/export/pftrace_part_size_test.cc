@@ -160,7 +160,7 @@ class PftracePartSize : public ExportFixture {
   std::mt19937_64 random_{20'261'122};
 };
 
-TEST_F(PftracePartSize, PartsHoldWhatTheWholeHolds) {
+TEST_F(PftracePartSize, PartsEqualWhole) {
   for (uint32_t worker = 0; worker < 5; ++worker) {
     FillCore(AddCore(worker < 3 ? "i-a" : "i-b", 10 + worker, 0, worker), 1'500 + Below(3'000));
   }

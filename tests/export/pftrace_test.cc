@@ -55,7 +55,7 @@ TEST_F(PftraceTest, AnEmptyCaptureIsAValidTrace) {
   EXPECT_EQ(report.attributes.count("io.neurontrace.capture_id"), 1u);
 }
 
-TEST_F(PftraceTest, AWindowAndAChunkThatCannotBeReadAreEachToldOnce) {
+TEST_F(PftraceTest, ReportsUnreadableWindowAndChunkOnce) {
   const uint32_t stream = AddCore("i-a", 1, 0, 5);
   for (uint64_t second = 0; second < 10; ++second) {
     const uint64_t at_ns = kBase + second * 1'000'000'000;
@@ -94,7 +94,7 @@ TEST_F(PftraceTest, NamesRowsAsTheVendorDoes) {
               Contains(Pair("cpu_timestamp_ns", fmt::format("{}", kBase + 59))));
 }
 
-TEST_F(PftraceTest, TellsTheVendorsArguments) {
+TEST_F(PftraceTest, ExportsVendorArguments) {
   const uint32_t stream = AddCore("i-a", 11, 3, 35);
   script_.Start("nrt_execute", kBase, 1, 7,
                 {{"model_id", uint64_t{UINT64_MAX}},
@@ -182,7 +182,7 @@ TEST_F(PftraceTest, GroupsAsAsked) {
               HasSubstr("primary group: unknown key 'worker_gid'; the keys are instance_id"));
 }
 
-TEST_F(PftraceTest, StreamsThatTheGroupingDoesNotTellApartShareARow) {
+TEST_F(PftraceTest, StreamsEqualUnderGroupingShareRow) {
   Close(AddCore("i-a", 1, 0, 5), "span");
   Close(AddCore("i-a", 1, 1, 6), "span");
   ExportRequest request;
@@ -263,7 +263,7 @@ TEST_F(PftraceTest, ShowsLossesAndWarnings) {
   EXPECT_EQ(losses, 2u);
 }
 
-TEST_F(PftraceTest, WhatAWorkerHasWithoutACoreNamesNone) {
+TEST_F(PftraceTest, WorkerEventsNameNoCore) {
   const uint32_t stream = AddCore("i-a", 1, limits::kNoNcIdx, -1);
   source_.stream(stream).losses = {
       {LossPlace::kTapBuffer, LossReason::kUnknown, 0, true, kBase, kBase, ""}};
@@ -418,7 +418,7 @@ TEST_P(PftraceRandomTest, EverySpanComesOutWithItsOwnLength) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, PftraceRandomTest, ::testing::Range(1, 9));
 
-TEST_F(PftraceTest, MoreOverlapThanATraceCanShowLosesLengthsAndSaysSo) {
+TEST_F(PftraceTest, ReportsLengthsLostToDeepOverlap) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
   for (uint64_t i = 0; i < 1'500; ++i) script_.Span("s", kBase + i, kBase + 10'000 + i, i + 1);
   Close(stream);
@@ -427,7 +427,7 @@ TEST_F(PftraceTest, MoreOverlapThanATraceCanShowLosesLengthsAndSaysSo) {
   EXPECT_THAT(summary_.warnings, Contains(HasSubstr("476 spans are shown without their length")));
 }
 
-TEST_F(PftraceTest, DeepNestingGoesOnInAnotherLane) {
+TEST_F(PftraceTest, DeepNestingContinuesInAnotherLane) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
   for (uint64_t i = 0; i < 1'100; ++i) script_.Span("s", kBase + i, kBase + 10'000 - i, i + 1);
   Close(stream);
@@ -448,7 +448,7 @@ TEST_F(PftraceTest, StartsTheSequenceOverWhenTooManyTextsAreInterned) {
   EXPECT_GE(report.generations, 3u);
 }
 
-TEST_F(PftraceTest, BeyondTheLimitTheFirstCountersGoOn) {
+TEST_F(PftraceTest, FirstCountersContinueBeyondLimit) {
   const uint32_t stream = AddFile("i-a", "worker0.pt.trace.json");
   const auto count = [&](uint64_t at, uint64_t number, uint64_t value) {
     script_.Add("", Phase::kCounter, kBase + at, 0, 0,

@@ -34,8 +34,8 @@ class Comparison {
       : format_(format), stops_not_shown_(found.stops_not_shown) {}
 
   // By id, whatever the order. `may_lack`: true of an event that need not be there.
-  template <typename MayLack>
-  void Compare(const Events& truth, const std::vector<SeenEvent>& seen, const MayLack& may_lack) {
+  template <typename CanLack>
+  void Compare(const Events& truth, const std::vector<SeenEvent>& seen, const CanLack& can_lack) {
     Events found;
     for (const SeenEvent& event : seen) {
       if (!found.emplace(event.id, event).second && IsShown()) {
@@ -44,7 +44,7 @@ class Comparison {
     }
     for (const auto& [id, event] : truth) {
       const auto at = found.find(id);
-      if (at == found.end() ? may_lack(event) : IsSame(event, at->second)) continue;
+      if (at == found.end() ? can_lack(event) : IsSame(event, at->second)) continue;
       if (!IsShown()) continue;
       ADD_FAILURE() << format_ << " lacks or changes\n  " << ::testing::PrintToString(event)
                     << "\n  it has\n  "
@@ -143,7 +143,7 @@ void ExpectAllFormatsHoldAPart(uint64_t seed, const HostileCapture::Shape& shape
       for (SeenEvent& event : found.events) WithoutOpenEnd(event);
     }
     Comparison(format.name, found).Compare(events, found.events, [&](const SeenEvent& event) {
-      return part.MayLack(event);
+      return part.CanLack(event);
     });
     EXPECT_EQ(found.samples, samples) << format.name;
   }
@@ -159,7 +159,7 @@ std::map<std::string, std::string> FilesOf(const ExportFormat& format, const Tim
   return std::move(files.files);
 }
 
-TEST(FormatPropertyTest, WhatTheIndexKnowsOfTypesChangesNoByte) {
+TEST(FormatPropertyTest, TypeIndexDoesNotChangeOutputBytes) {
   uint64_t chunks_spared = 0;
   for (uint64_t seed = 600; seed < 612; ++seed) {
     const HostileCapture::Shape shape = {.events = 200};
@@ -180,7 +180,7 @@ TEST(FormatPropertyTest, WhatTheIndexKnowsOfTypesChangesNoByte) {
   EXPECT_GT(chunks_spared, 0u);
 }
 
-TEST(FormatPropertyTest, EveryFormatHoldsWhatTheCaptureHolds) {
+TEST(FormatPropertyTest, EveryFormatContainsWholeCapture) {
   for (uint64_t seed = 1; seed <= 2; ++seed) ExpectAllFormatsHold(seed, {});
 }
 
@@ -233,7 +233,7 @@ TEST(FormatPropertyTest, AlsoOverNinetyDays) {
   ExpectAllFormatsHold(201, {.events = 200, .length_ns = 86'400'000'000'000 * 90});
 }
 
-TEST(FormatPropertyTest, APartHoldsWhatWasSelectedAndNothingElse) {
+TEST(FormatPropertyTest, PartContainsExactlySelection) {
   for (uint64_t seed = 300; seed < (kUnderSanitizer ? 303 : 312); ++seed) {
     ExpectAllFormatsHoldAPart(seed, {.events = 200});
   }

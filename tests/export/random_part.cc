@@ -117,7 +117,7 @@ bool RandomPart::Selects(const SeenSample& sample) const {
   return sample.at_ns >= filter.window_start_ns && sample.at_ns < filter.window_end_ns;
 }
 
-bool RandomPart::MayLack(const SeenEvent& event) const {
+bool RandomPart::CanLack(const SeenEvent& event) const {
   return has_window && event.start_ns + kReachInNs < filter.window_start_ns;
 }
 

@@ -24,7 +24,7 @@ struct RandomPart {
   bool Selects(const SeenSample& sample) const;
   // docs/formats/derived.md, "Windows": "of one that began earlier only a stop inside the window is
   // seen": such a span may be there, whole, or not.
-  bool MayLack(const SeenEvent& event) const;
+  bool CanLack(const SeenEvent& event) const;
 
  private:
   bool SelectsPlace(const std::string& instance_id, const std::string& nc_idx) const;

@@ -110,10 +110,10 @@ class ChromeReader {
     seen.id = NumberIn(values, is_framework ? "p.id" : "id");
     if (seen.id == 0) return;
     seen.name = TextOf(event["name"]);
-    TakeRowName(threads_.at(row), seen);
+    ReadRowName(threads_.at(row), seen);
     // The instances of hostile captures have names of three letters.
     const std::string& process = processes_.at(row.first);
-    TakeProcessName(process, process.substr(0, 3), seen);
+    ReadProcessName(process, process.substr(0, 3), seen);
     seen.start_ns = seen.end_ns = TimeOf(event["ts"]);
     if (phase == "X") {
       seen.end_ns += Nanoseconds(event["dur"]);
@@ -126,7 +126,7 @@ class ChromeReader {
     seen.is_open = TextIn(values, "open") == "true";
     seen.is_start_lost = TextIn(values, "start_lost") == "true";
     seen.nrta_seq_id = TextIn(values, "nrta_seq_id");
-    TakeAttributes(values, seen);
+    ReadAttributes(values, seen);
     if (phase == "X") rows_[row].push_back(found_.events.size());
     found_.events.push_back(std::move(seen));
   }

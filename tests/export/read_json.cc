@@ -27,7 +27,7 @@ SeenEvent SeenObject(const Texts& values) {
   seen.is_open = TextIn(values, "open") == "true";
   seen.is_start_lost = TextIn(values, "start_lost") == "true";
   seen.nrta_seq_id = TextIn(values, "nrta_seq_id");
-  TakeAttributes(values, seen);
+  ReadAttributes(values, seen);
   return seen;
 }
 
@@ -45,7 +45,7 @@ class EventPairs {
     if (phase == "stop") {
       if (const auto start = open_.find(key); start != open_.end()) {
         start->second.end_ns = time_ns;
-        TakeAttributes(data, start->second);
+        ReadAttributes(data, start->second);
         found_.events.push_back(std::move(start->second));
         open_.erase(start);
         return;
@@ -57,8 +57,8 @@ class EventPairs {
     seen.end_ns = time_ns + NumberIn(event, "dur_ns");
     seen.is_instant = phase == "instant";
     seen.is_start_lost = phase == "stop";
-    TakeAttributes(data, seen);
-    TakeAttributes(event, seen);  // those that are beside its data
+    ReadAttributes(data, seen);
+    ReadAttributes(event, seen);  // those that are beside its data
     if (phase == "start") {
       open_.emplace(key, std::move(seen));
     } else {

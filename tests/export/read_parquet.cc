@@ -32,7 +32,7 @@ class Rows {
   std::shared_ptr<arrow::Table> table_;
 };
 
-class ParquetSeer {
+class ParquetReader {
  public:
   void TakeEvents(const Rows& rows) {
     for (int64_t i = 0; i < rows.size(); ++i) {
@@ -50,7 +50,7 @@ class ParquetSeer {
                             id_of_row_.at(TextIn(row, "out_id")));
     }
   }
-  void TakeSamples(const Rows& rows, bool is_cpu) {
+  void ReadSamples(const Rows& rows, bool is_cpu) {
     for (int64_t i = 0; i < rows.size(); ++i) {
       const Texts row = rows[i];
       found_.samples.insert({TextIn(row, "instance_id"),
@@ -91,7 +91,7 @@ class ParquetSeer {
     seen.is_open = TextIn(row, "nt_is_open") == "true";
     seen.is_start_lost = TextIn(row, "nt_is_start_lost") == "true";
     seen.nrta_seq_id = TextIn(row, "nt_nrta_seq_id");
-    TakeAttributes(attributes, seen);
+    ReadAttributes(attributes, seen);
     return seen;
   }
 
@@ -113,12 +113,12 @@ SeenCapture ReadParquet(ChunkSource& source, const TimelineFilter& filter) {
       }
     }
   };
-  ParquetSeer seer;
-  each("SystemProfileEvents", [&](const Rows& rows) { seer.TakeEvents(rows); });
-  each("Flow", [&](const Rows& rows) { seer.TakeArrows(rows); });
-  each("CpuUsage", [&](const Rows& rows) { seer.TakeSamples(rows, true); });
-  each("HostMemUsage", [&](const Rows& rows) { seer.TakeSamples(rows, false); });
-  return seer.Take();
+  ParquetReader reader;
+  each("SystemProfileEvents", [&](const Rows& rows) { reader.TakeEvents(rows); });
+  each("Flow", [&](const Rows& rows) { reader.TakeArrows(rows); });
+  each("CpuUsage", [&](const Rows& rows) { reader.ReadSamples(rows, true); });
+  each("HostMemUsage", [&](const Rows& rows) { reader.ReadSamples(rows, false); });
+  return reader.Take();
 }
 
 }  // namespace neurontrace

@@ -48,7 +48,7 @@ SeenEvent SeenSlice(const pftrace_check::Slice& slice, bool is_instant) {
   if (TextIn(slice.arguments, "squeezed") == "true") {
     seen.end_ns += NumberIn(slice.arguments, "duration");
   }
-  TakeAttributes(slice.arguments, seen);
+  ReadAttributes(slice.arguments, seen);
   return seen;
 }
 
@@ -59,7 +59,7 @@ uint64_t StopsNotShown(std::string_view warning) {
   return warning.find(kWords) == std::string_view::npos ? 0 : NumberOf(warning);
 }
 
-void TakeSamples(const pftrace_check::Track& track, SeenCapture& found) {
+void ReadSamples(const pftrace_check::Track& track, SeenCapture& found) {
   constexpr std::string_view kHost = " host";
   if (!track.process.ends_with(kHost)) return;
   std::string series = track.name;
@@ -98,14 +98,14 @@ void TakeLateStop(const pftrace_check::Slice& instant, std::vector<SeenEvent>& e
   const auto of_span = [id](const SeenEvent& event) { return event.id == id; };
   const auto span = std::find_if(events.begin(), events.end(), of_span);
   ASSERT_NE(span, events.end()) << "a stop of nothing";
-  TakeAttributes(instant.arguments, *span);
+  ReadAttributes(instant.arguments, *span);
 }
 
-void TakeTrace(std::string_view trace, SeenCapture& found) {
+void ReadTrace(std::string_view trace, SeenCapture& found) {
   const pftrace_check::Report report = pftrace_check::Check(trace);
   EXPECT_TRUE(report.errors.empty()) << report.errors.front();
   for (const pftrace_check::Track& track : report.tracks) {
-    TakeSamples(track, found);
+    ReadSamples(track, found);
     for (const auto& slice : track.slices) {
       found.events.push_back(SeenSlice(slice, false));
     }
@@ -142,7 +142,7 @@ SeenCapture ReadParts(ChunkSource& source, ExportRequest request) {
     const std::string& trace = files.at(name);
     EXPECT_EQ(NumberOf(TextOf(part["bytes"])), trace.size()) << name;
     ExpectSound(trace);
-    TakeTrace(trace, found);
+    ReadTrace(trace, found);
   }
   EXPECT_EQ(named, files.size()) << "parts that the index does not name";
   return found;
@@ -156,7 +156,7 @@ SeenCapture ReadPerfetto(ChunkSource& source, const TimelineFilter& filter) {
   const std::string& trace = files.at("system_profile.pftrace");
   ExpectSound(trace);
   SeenCapture found;
-  TakeTrace(trace, found);
+  ReadTrace(trace, found);
   for (const std::string& warning : warnings) {
     if (warning.find("arrows of framework traces are not drawn") != std::string::npos) {
       found.arrows_not_drawn = NumberOf(warning);
@@ -171,7 +171,7 @@ SeenCapture ReadPerfettoGzip(ChunkSource& source, const TimelineFilter& filter) 
   const std::string& packed = files.at("system_profile.pftrace.gz");
   ExpectSound(packed);
   SeenCapture found;
-  TakeTrace(Inflate(packed, Wrapping::kGzip), found);
+  ReadTrace(Inflate(packed, Wrapping::kGzip), found);
   return found;
 }
 
@@ -192,7 +192,7 @@ SeenCapture ReadPerfettoPackets(ChunkSource& source, const TimelineFilter& filte
     }
   }
   SeenCapture found;
-  TakeTrace(trace, found);
+  ReadTrace(trace, found);
   return found;
 }
 

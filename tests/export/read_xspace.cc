@@ -17,7 +17,7 @@ struct FlowEnds {
   std::vector<uint64_t> in;
 };
 
-class XSpaceSeer {
+class XSpaceTraceReader {
  public:
   void Take(const XSpace& space) {
     ASSERT_EQ(space.hostnames.size(), 1u);
@@ -64,8 +64,8 @@ class XSpaceSeer {
     seen.id = NumberIn(event.stats, is_framework ? "p.id" : "id");
     if (seen.id == 0) return;
     seen.name = event.name;
-    TakeProcessName(process, instance, seen);
-    TakeRowName(row, seen);
+    ReadProcessName(process, instance, seen);
+    ReadRowName(row, seen);
     std::tie(seen.start_ns, seen.end_ns) = times;
     // docs/formats/xspace.md: "A span that finds no lane has no length but a stat
     // `squeezed_duration_ns`."
@@ -73,7 +73,7 @@ class XSpaceSeer {
     seen.is_open = TextIn(event.stats, "open") == "1";
     seen.is_start_lost = TextIn(event.stats, "start_lost") == "1";
     seen.nrta_seq_id = TextIn(event.stats, "nrta_seq_id");
-    TakeAttributes(event.stats, seen);
+    ReadAttributes(event.stats, seen);
     if (is_framework) TakeFlow(NumberIn(event.stats, "flow"), seen.id);
     found_.events.push_back(std::move(seen));
   }
@@ -121,12 +121,12 @@ class XSpaceSeer {
 }  // namespace
 
 SeenCapture ReadXSpaces(ChunkSource& source, const TimelineFilter& filter) {
-  XSpaceSeer seer;
+  XSpaceTraceReader reader;
   for (const auto& [name, bytes] : ExportFiles("xspace", source, {.filter = filter})) {
     EXPECT_TRUE(name.starts_with("plugins/profile/") && name.ends_with(".xplane.pb")) << name;
-    seer.Take(ReadSpace(bytes));
+    reader.Take(ReadSpace(bytes));
   }
-  return seer.Finish();
+  return reader.Finish();
 }
 
 }  // namespace neurontrace

@@ -42,7 +42,7 @@ bool IsHostileAttribute(std::string_view name, std::string_view value) {
          std::find(kExecutionNames.begin(), kExecutionNames.end(), bare) != kExecutionNames.end();
 }
 
-void TakeAttribute(std::string_view name, std::string_view value, SeenEvent& seen) {
+void ReadAttribute(std::string_view name, std::string_view value, SeenEvent& seen) {
   if (!IsHostileAttribute(name, value)) return;
   seen.attributes.emplace(ValidUtf8(BareName(name)), ValidUtf8(value));
 }

@@ -79,7 +79,7 @@ inline constexpr std::array<std::string_view, 3> kExecutionNames = {"exec_id", "
 // two attributes of an event have the same name with it is for whoever reads to see to.
 std::string_view BareName(std::string_view name);
 bool IsHostileAttribute(std::string_view name, std::string_view value);
-void TakeAttribute(std::string_view name, std::string_view value, SeenEvent& seen);
+void ReadAttribute(std::string_view name, std::string_view value, SeenEvent& seen);
 
 // What is no UTF-8 replaced by U+FFFD, each byte by one.
 std::string ValidUtf8(std::string_view text);

@@ -66,12 +66,12 @@ TEST_F(SummaryTest, HostileNamesNeitherWidenNorSteerTheTerminal) {
   source_.description().warnings = {std::string(90, 'a') + " " + std::string(90, 'b') + " c d e"};
   const std::string text = Export("summary-text");
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
-  std::string without_words;  // a word that is longer than a line stands as it is
+  std::string without_text;  // a word that is longer than a line stands as it is
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (line.find("zzzz") == std::string::npos) without_words += line + "\n";
+    if (line.find("zzzz") == std::string::npos) without_text += line + "\n";
   }
-  EXPECT_LE(LongestLine(without_words), TextTable::kWidthMax) << text;
+  EXPECT_LE(LongestLine(without_text), TextTable::kWidthMax) << text;
 }
 
 TEST_F(SummaryTest, TheJsonIsJsonAndKeepsItsOlderKeys) {
@@ -88,7 +88,7 @@ TEST_F(SummaryTest, TheJsonIsJsonAndKeepsItsOlderKeys) {
                           HasSubstr("\"event_type\":\"nc_exec_running\"")));
 }
 
-TEST_F(SummaryTest, OfNothingThereIsASummaryToo) {
+TEST_F(SummaryTest, EmptyCaptureHasSummary) {
   EXPECT_THAT(Export("summary-text"), HasSubstr("0 instances, 0 workers, 0 cores"));
   EXPECT_TRUE(IsJson(Export("summary-json")));
 }

@@ -105,7 +105,7 @@ TEST_F(XSpaceTest, StopsOfLaterChunksOverlapsAndFlowsAreThere) {
   EXPECT_EQ(runtime[2].duration_ns, 80);
 }
 
-TEST_F(XSpaceTest, CountersLossesAndOddTextsAreThere) {
+TEST_F(XSpaceTest, ExportsCountersLossesAndUnusualTexts) {
   AddHost("i:a/..");
   const uint32_t stream = AddCore("i:a/..", 1, 0, 0);
   source_.stream(stream).losses = {
@@ -160,7 +160,7 @@ TEST_F(XSpaceTest, ASmallBufferMakesMorePlanesOfTheSameEvents) {
   EXPECT_EQ(numbers.size(), 2'000u);
 }
 
-TEST_F(XSpaceTest, WhatAFileCannotHoldIsCountedAndNamed) {
+TEST_F(XSpaceTest, CountsAndNamesUnrepresentableEvents) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
   for (uint64_t i = 0; i < 2'000; ++i) {
     script_.Span("span", kBase + 10 * i, kBase + 10 * i + 5, i + 1);
@@ -177,7 +177,7 @@ TEST_F(XSpaceTest, WhatAFileCannotHoldIsCountedAndNamed) {
   EXPECT_THAT(space.warnings, Contains(HasSubstr(words)));
 }
 
-TEST_F(XSpaceTest, RefusesWhatItDoesNotHave) {
+TEST_F(XSpaceTest, RejectsUnsupportedRequests) {
   EXPECT_THAT(ExportError("xspace", {.primary_group = {"lnc_idx"}}), HasSubstr("primary-group"));
   EXPECT_THAT(ExportError("xspace", {.compression = ExportCompression::kGzip}),
               HasSubstr("cannot be compressed"));

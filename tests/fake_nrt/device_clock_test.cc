@@ -141,7 +141,7 @@ TEST(FakeDeviceClockTest, OneCoresEventsAreWithinMicroseconds) {
   EXPECT_GE(Quantile(errors.vendor_ns, 0.99), 5 * Quantile(errors.model_ns, 0.99));
 }
 
-TEST(FakeDeviceClockTest, TwoCoresOfOneAreToldApartByTheirCounters) {
+TEST(FakeDeviceClockTest, DistinguishesCoresByCounters) {
   const Errors errors = ErrorsOf(Core(2));
   EXPECT_EQ(errors.beyond_bound, 0u);
   EXPECT_EQ(errors.vendor, 0u) << "the counters are seconds apart";

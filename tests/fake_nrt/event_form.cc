@@ -59,7 +59,7 @@ void AppendUnicodeEscape(std::string& out, uint32_t unit) {
 }
 
 // Decodes one code point at the front of `utf8`, or U+FFFD for one byte that is no UTF-8.
-uint32_t TakeCodePoint(std::string_view& utf8) {
+uint32_t ReadCodePoint(std::string_view& utf8) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(utf8[i]); };
   const uint8_t first = byte(0);
   const size_t length = first < 0x80             ? 1
@@ -93,7 +93,7 @@ uint32_t TakeCodePoint(std::string_view& utf8) {
 
 void AppendEscaped(std::string& out, std::string_view utf8) {
   while (!utf8.empty()) {
-    const uint32_t point = TakeCodePoint(utf8);
+    const uint32_t point = ReadCodePoint(utf8);
     if (point == '"' || point == '\\') {
       out.push_back('\\');
       out.push_back(static_cast<char>(point));

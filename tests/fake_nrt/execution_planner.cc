@@ -67,7 +67,7 @@ void ExecutionPlanner::DeviceSpan(const SpanForms& forms, uint32_t physical, int
   AddDevice(forms.stop, span, physical, stop_ns, {}, 0);
 }
 
-int64_t ExecutionPlanner::TakeSyncPairs(uint64_t step, int64_t latched_ns) {
+int64_t ExecutionPlanner::PlanSyncPairs(uint64_t step, int64_t latched_ns) {
   const PlacedRandom& random = schedule_.random();
   const double scale = static_cast<double>(schedule_.host_unit_ns()) / 10e6;
   sync_.clear();
@@ -194,7 +194,8 @@ void ExecutionPlanner::PlanOccasional(uint64_t step, const RankStep& times) {
               {options_.first_physical_core, 7, step & 0xffffffff, 0, exec_id_}, 3);
   }
   if (step % kStepsPerFutureEvent == 2) {
-    Add(forms_.future, NewSpan(), times.begin_ns + 1, {forms_.nested, forms_.odd_text, exec_id_});
+    Add(forms_.future, NewSpan(), times.begin_ns + 1,
+        {forms_.nested, forms_.extreme_text, exec_id_});
   }
 }
 
@@ -207,7 +208,7 @@ std::span<const PlannedEvent> ExecutionPlanner::Plan(uint64_t step) {
   const int64_t unit = schedule_.host_unit_ns() / 1000;
   const int64_t latched =
       std::max(times.device_stop_ns, times.host_barrier.exit_ns + unit) + 2 * unit;
-  sync_emit_ns_ = TakeSyncPairs(step, latched);
+  sync_emit_ns_ = PlanSyncPairs(step, latched);
   const int64_t stop = sync_emit_ns_ + 13 * unit;
 
   const WorkloadMix& mix = options_.mix;

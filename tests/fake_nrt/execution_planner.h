@@ -82,7 +82,7 @@ class ExecutionPlanner {
   void AddDevice(const NamedForm& form, uint32_t span, uint32_t physical, int64_t true_ns,
                  Values values, size_t ticks_at);
 
-  int64_t TakeSyncPairs(uint64_t step, int64_t latched_ns);
+  int64_t PlanSyncPairs(uint64_t step, int64_t latched_ns);
   void PlanHostWork(HostKind parents, HostKind children, int64_t begin_ns, int64_t end_ns);
   void AddMemoryEvent(const SpanForms& forms, uint64_t bits, int64_t start_ns, int64_t stop_ns);
   void PlanDevice(uint64_t step, const RankStep& times);

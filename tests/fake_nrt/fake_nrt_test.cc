@@ -100,7 +100,7 @@ class FakeNrtTest : public ::testing::Test {
   uint64_t misuse_before_ = 0;
 };
 
-TEST_F(FakeNrtTest, WritesTheDocumentToTheLetter) {
+TEST_F(FakeNrtTest, WritesExactDocument) {
   ASSERT_EQ(nrt_build_global_comm(3, 35, 64), NRT_SUCCESS);
   ASSERT_EQ(Start(1024), NRT_SUCCESS);
   const fake_nrt_field alloc[] = {
@@ -181,7 +181,7 @@ TEST_F(FakeNrtTest, FetchTakesOutWhatItIsAllowedTo) {
   EXPECT_EQ(NewMisuse(), 0u);
 }
 
-TEST_F(FakeNrtTest, StopLosesWhatWasNotFetchedAndStartsAnew) {
+TEST_F(FakeNrtTest, StopDropsUnfetchedEvents) {
   EXPECT_FALSE(Emit(0));
   ASSERT_EQ(Start(4096), NRT_SUCCESS);
   ASSERT_TRUE(Emit(0));
@@ -254,7 +254,7 @@ TEST_F(FakeNrtTest, ForkedChildIsNotInitialised) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-TEST_F(FakeNrtTest, PlainFreeOfAFetchBufferDiesAndSoDoesUseAfterGivingItBack) {
+TEST_F(FakeNrtTest, FreeAndUseAfterReleaseOfFetchBufferDie) {
   ASSERT_EQ(Start(4096), NRT_SUCCESS);
   char* buffer = nullptr;
   size_t bytes = 0;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kHeaderBytes = 64;
 constexpr size_t kPageBytes = 4096;
-constexpr size_t kGivenBackMax = 1 << 16;
+constexpr size_t kReleasedMax = 1 << 16;
 // Where the heap keeps a block's size. As a size this is nearly the whole address space, without
 // the bit that marks a block as mapped: the C library refuses it.
 constexpr uint64_t kNotAHeapBlock = 0xffffffff4e525451;
@@ -84,27 +84,27 @@ char* FetchBufferPool::HandOut(FetchBuffer& buffer) {
   text[buffer.size_] = '\0';
   buffer.base_ = nullptr;
   const std::lock_guard lock(mutex_);
-  given_back_.erase(text);
+  released_.erase(text);
   live_.emplace(text, buffer.capacity_ + kHeaderBytes + 1);
   return text;
 }
 
-void FetchBufferPool::GiveBack(char* text, MisuseLog& misuse) {
+void FetchBufferPool::ReleaseBuffer(char* text, MisuseLog& misuse) {
   if (text == nullptr) return;
   Mapping mapping = {.text = text};
   {
     const std::lock_guard lock(mutex_);
     const auto found = live_.find(text);
     if (found == live_.end()) {
-      misuse.Report(given_back_.contains(text)
+      misuse.Report(released_.contains(text)
                         ? "nrt_sys_trace_buffer_free: buffer freed twice"
                         : "nrt_sys_trace_buffer_free: not a buffer of nrt_sys_trace_fetch_events");
       return;
     }
     mapping.bytes = found->second;
     live_.erase(found);
-    if (given_back_.size() == kGivenBackMax) given_back_.clear();
-    given_back_.insert(text);
+    if (released_.size() == kReleasedMax) released_.clear();
+    released_.insert(text);
   }
   Keep(mapping);
 }

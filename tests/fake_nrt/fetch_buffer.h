@@ -66,9 +66,9 @@ class FetchBufferPool {
  public:
   ~FetchBufferPool();
 
-  // Terminates the text with a NUL and passes it to the caller, who owes a GiveBack.
+  // Terminates the text with a NUL and passes it to the caller, who owes a ReleaseBuffer.
   char* HandOut(FetchBuffer& buffer);
-  void GiveBack(char* text, MisuseLog& misuse);
+  void ReleaseBuffer(char* text, MisuseLog& misuse);
   size_t live() const;
 
  private:
@@ -87,7 +87,7 @@ class FetchBufferPool {
   mutable std::mutex mutex_;
   std::vector<Mapping> spare_;              // guarded by mutex_
   std::unordered_map<char*, size_t> live_;  // text -> bytes of its mapping; guarded by mutex_
-  std::unordered_set<char*> given_back_;    // guarded by mutex_
+  std::unordered_set<char*> released_;      // guarded by mutex_
 };
 
 }  // namespace neurontrace

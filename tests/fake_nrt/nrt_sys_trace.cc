@@ -173,5 +173,5 @@ NRT_STATUS nrt_sys_trace_fetch_events(char** buffer, size_t* written_size,
 
 void nrt_sys_trace_buffer_free(char* buffer) {
   const TraceCall call(__func__);
-  call.runtime().buffers.GiveBack(buffer, call.runtime().misuse);
+  call.runtime().buffers.ReleaseBuffer(buffer, call.runtime().misuse);
 }

@@ -33,13 +33,13 @@ uint64_t CountEvents(std::string_view document) {
 
 void OwnProfiler::Fetch() {
   auto* fetch = FIND_NRT(nrt_sys_trace_fetch_events);
-  auto* give_back = FIND_NRT(nrt_sys_trace_buffer_free);
+  auto* release_buffer = FIND_NRT(nrt_sys_trace_buffer_free);
   char* buffer = nullptr;
   size_t bytes = 0;
   if (fetch == nullptr || fetch(&buffer, &bytes, nullptr) != NRT_SUCCESS) return;
   fetched_ += CountEvents({buffer, bytes});
   if (documents_.is_open()) documents_.write(buffer, static_cast<std::streamsize>(bytes)) << '\n';
-  give_back(buffer);
+  release_buffer(buffer);
 }
 
 void OwnProfiler::Start() {

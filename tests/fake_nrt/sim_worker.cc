@@ -139,9 +139,9 @@ void SimCore::Run() {
     const std::string& stall_file = options_.stall_file;
     if (!stall_file.empty() && access(stall_file.c_str(), F_OK) == 0)
       return Stall(planner_.Plan(step));
-    const bool may_continue = EmitAll(planner_.Plan(step++));
+    const bool can_continue = EmitAll(planner_.Plan(step++));
     truth_.Flush();
-    if (!may_continue) break;
+    if (!can_continue) break;
   }
   truth_.Flush();
 }

@@ -108,7 +108,7 @@ TEST(HostClockTest, IsSetAndSlewed) {
   EXPECT_EQ(clock->NextStepAfter(5 * kSecond), std::nullopt);
 }
 
-TEST(HostClockTest, RefusesWhatItDoesNotKnow) {
+TEST(HostClockTest, RejectsUnknownSettings) {
   EXPECT_TRUE(HostClock::Parse(""));
   for (const char* text : {"offset", "offset_ns=", "offset_ns=1s", "step=5", "slew=1:2", "x=1"}) {
     EXPECT_FALSE(HostClock::Parse(text)) << text;

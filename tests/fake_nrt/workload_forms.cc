@@ -93,7 +93,7 @@ WorkloadForms::WorkloadForms() {
   host_memory = fake_nrt_string("host");
   tensors = fake_nrt_string("Tensors");
   nested = fake_nrt_raw_json("{\"a\":[1,2.5,null],\"b\":{\"c\":true}}");
-  odd_text = fake_nrt_string("caf\u00e9 \"quoted\" \\ \x01 \U0001f600");
+  extreme_text = fake_nrt_string("caf\u00e9 \"quoted\" \\ \x01 \U0001f600");
 }
 
 }  // namespace neurontrace

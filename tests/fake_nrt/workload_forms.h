@@ -41,7 +41,7 @@ struct WorkloadForms {
   uint64_t host_memory;
   uint64_t tensors;  // what device memory is used for
   uint64_t nested;   // data of the event of the future
-  uint64_t odd_text;
+  uint64_t extreme_text;
 };
 
 }  // namespace neurontrace

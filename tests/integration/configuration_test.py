@@ -26,7 +26,7 @@ class Configuration(FleetCase):
         line = re.compile(rf"^{name}(?:{{.*}})? {value}$", re.MULTILINE)
         wait_until(lambda: line.search(process.ask("/metrics")[1]), f"{name} to be {value}")
 
-    def test_an_aggregator_takes_what_is_good_and_nothing_of_what_is_bad(self):
+    def test_aggregator_accepts_valid_and_rejects_invalid(self):
         self.write('quota-capture-bytes = "5GiB"\nlog-format = "json"\n')
         aggregator = self.fleet.start_aggregator("--config", self.file)
         self.write('quota-capture-bytes = "6GiB"\nlog-format = "json"\ndurability = "page-cache"\n')
@@ -62,7 +62,7 @@ class Configuration(FleetCase):
                                             "the capture to be stopped by its quota")
         self.assertIn("--quota-capture-bytes", json.dumps(ended))
 
-    def test_an_agent_shows_its_workers_and_goes_on_over_a_hangup(self):
+    def test_agent_shows_workers_and_survives_hangup(self):
         self.write('log-level = "warn"\n')
         self.start_instances("i-0001", agent_options=("--config", self.file))
         worker = self.fleet.start_worker("i-0001", "--cores", 2)
@@ -76,7 +76,7 @@ class Configuration(FleetCase):
         self.assertIn("<td>drain-seconds<td>3", html)
         self.assertIn("ok aggregator", html)
 
-    def test_a_start_that_fails_says_so_in_the_format_of_the_log(self):
+    def test_failed_start_logs_in_configured_format(self):
         file = self.fleet.dir / "a-file"
         file.write_text("")
         for program, options in (("aggregator", ("--store", file, "--listen", "127.0.0.1:0")),

@@ -70,7 +70,7 @@ class Health(FleetCase):
                    "the gauges to follow")
         self.check_whole(capture_id)
 
-    def test_canaries_and_headroom_are_told_while_a_capture_runs(self):
+    def test_reports_canaries_and_headroom_during_capture(self):
         told = {"neurontrace_agent_canary_age_seconds", "neurontrace_agent_canary_round_trip_seconds",
                 "neurontrace_agent_ring_seconds_to_overwrite", "neurontrace_agent_tap_buffer_seconds_to_full"}
         self.start_fleet(instances=1, workers=2)
@@ -98,7 +98,7 @@ class Health(FleetCase):
         wait_until(lambda: not told & metrics(agent).keys(), "what is over to be told no longer")
         self.check_whole(capture_id)
 
-    def test_an_aggregator_that_answers_nothing_is_said_at_its_agent(self):
+    def test_agent_reports_silent_aggregator(self):
         self.start_fleet()
         agent = self.daemons()["agent"]
         capture_id = self.start_capture()

@@ -95,7 +95,7 @@ class AgentRestart(FleetCase):
         self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE", capture["warnings"])
         self.check_whole(capture_id)
 
-    def test_sigterm_drains_what_is_in_flight(self):
+    def test_sigterm_drains_in_flight_data(self):
         """All that the agent had read when it was told to end is stored when it has ended."""
         workers = self.start_fleet(instances=1, workers=1)
         capture_id = self.start_capture()

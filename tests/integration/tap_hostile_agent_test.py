@@ -63,7 +63,7 @@ class SlowAgent(TapTestCase):
         self.assertTrue([r for r in records if r.type == LOSS])
         self.assertEqual(worker.exit(), 0)
 
-    def test_what_is_refused_at_the_end_is_counted(self):
+    def test_counts_refused_data_at_end(self):
         _, worker, connection = self.streaming(NEURONTRACE_TAP_BUFFER_BYTES=SMALL_RING)
         worker.emit(0, 30000)
         worker.ask("close")

@@ -32,7 +32,7 @@ class Lifecycle(TapTestCase):
         self.assertEqual(worker.ask("buffers"), ["0"])
         self.assertEqual(worker.exit(), 0)
 
-    def test_close_drains_what_is_left_and_a_second_init_goes_on(self):
+    def test_close_drains_and_second_init_continues(self):
         _, worker, connection = self.streaming()
         worker.emit(0, 30000)
         worker.ask("close")
@@ -49,7 +49,7 @@ class Lifecycle(TapTestCase):
         self.assertEqual([r.flags for r in records if r.type == STARTED], [2])
         self.assertEqual(worker.ask("misuses"), ["0"])
 
-    def test_exit_without_close_drains_what_is_left(self):
+    def test_exit_without_close_drains_remainder(self):
         _, worker, connection = self.streaming()
         worker.emit(2, 20000)
         self.assertEqual(worker.exit(), 0)
@@ -59,7 +59,7 @@ class Lifecycle(TapTestCase):
         self.assertEqual(reasons(records), [3])
         self.assertEqual(connection.buffer.state, "exited")
 
-    def test_facts_say_who_the_worker_is(self):
+    def test_facts_identify_worker(self):
         agent = self.agent()
         worker = self.worker(RANK="3", SLURM_PROCID="1", SLURM_JWT="secret", NEURONTRACE_JOB="llama")
         worker.ask("init")

@@ -117,7 +117,7 @@ class OtherProfiler(FleetCase):
         self.assertGreater(sums["accepted"], 0)
         self.assertEqual(sums["stolen"], 0)
 
-    def test_it_starts_in_mid_capture_and_gives_way_again(self):
+    def test_profiler_starting_mid_capture_suspends_it(self):
         """Ours ends before its trace begins, and continues in the same capture when it has stopped."""
         self.start_instances("i-0001")
         worker = self.fleet.start_worker("i-0001", "--cores", 2, "--profiler", "sys-trace", "--profiler-delay", 1.5,

@@ -63,7 +63,7 @@ class Backup(FleetCase):
         self.check_whole(running, traces=self.newest_trace())
         self.check_unchanged(ended, before)
 
-    def test_a_copy_of_one_moment_lacks_what_came_since_and_says_so(self):
+    def test_snapshot_copy_lacks_and_reports_later_data(self):
         ended, before, running = self.record_two()
         self.fleet.aggregator.signal(signal.SIGSTOP)
         shutil.copytree(self.store, self.copy)

@@ -63,7 +63,7 @@ class SizeFleet(unittest.TestCase):
     def test_many_slow_cores_fill_the_spool_by_their_chunks(self):
         self.assertEqual(sized("--nodes", "1", "--cores", "64", "--events", "10")["node"]["spool_bound_by"], "chunks")
 
-    def test_nonsense_is_refused_and_too_much_is_said(self):
+    def test_rejects_invalid_and_reports_excess(self):
         for arguments in (("--nodes", "0"), ("--nodes", "4", "--events", "-1"), ("--nodes", "4", "--events", "nan"), ()):
             self.assertEqual(run(*arguments).returncode, 2, arguments)
         self.assertEqual(len(sized("--nodes", "20000")["warnings"]), 2)

@@ -70,7 +70,7 @@ class DebTest(unittest.TestCase):
             self.assertEqual("libcurl4" in names, package == "neurontrace-aggregator")
             self.assertEqual([name for name in names if name.endswith("-dev")], [])
 
-    def test_say_what_they_are(self):
+    def test_programs_describe_themselves(self):
         for package in FILES:
             first, *rest = field(package, "Description").splitlines()
             self.assertTrue(0 < len(first) <= 80, first)

@@ -54,7 +54,7 @@ class InstallTapTest(unittest.TestCase):
         self.install(TAP)
         self.assertEqual(before, {p.name: (p.lstat().st_ino, p.lstat().st_mtime_ns) for p in self.target.iterdir()})
 
-    def test_what_a_process_has_mapped_stays_through_later_versions(self):
+    def test_keeps_mapped_versions_across_upgrades(self):
         self.install(self.taps[0])
         with open(self.target / NAME, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
             for tap in self.taps[1:]:

@@ -85,7 +85,7 @@ class SbomTest(unittest.TestCase):
         described = [r for r in self.document["relationships"] if r["relationshipType"] == "DESCRIBES"]
         self.assertEqual(len(described), len(ARTIFACTS))
 
-    def test_says_what_each_program_loads(self):
+    def test_lists_libraries_of_each_program(self):
         self.assertEqual(links_of(self.document, "libneurontrace_tap.so"),
                          {"libc6": "DYNAMIC_LINK", "libgcc-12-dev": "STATIC_LINK"})
         self.assertIn("librocksdb-dev", self.links("neurontrace-aggregator"))
@@ -157,7 +157,7 @@ class ArchiveTest(unittest.TestCase):
         for name in ("libc6-dev", "libgcc-12-dev"):
             self.assertTrue((self.top / "share/doc/neurontrace/licences" / name / "copyright").stat().st_size, name)
 
-    def test_what_it_does_not_account_for_is_not_packed(self):
+    def test_does_not_pack_unlisted_files(self):
         self.assertEqual(run_sbom("--root", self.top).returncode, 0)
         stranger = self.top / "lib/neurontrace/libstranger.so"
         shutil.copyfile(BUILD / "lib/libneurontrace_tap.so", stranger)  # of the build: it is not stripped

@@ -83,7 +83,7 @@ class TarballTest(unittest.TestCase):
             is_program = (source / name).read_bytes().startswith(b"#!")
             self.assertEqual((copy / name).stat().st_mode & 0o777, 0o755 if is_program else 0o644, name)
 
-    def test_nothing_leads_out_of_it(self):
+    def test_nothing_escapes_root(self):
         for path in self.elf_files():
             text = subprocess.run(["readelf", "-dW", path], capture_output=True, text=True, check=True).stdout
             for found in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", text):

@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from account import told_by
+from account import reported_by
 from fleet import wait_until
 
 INSTANCE = "i-0001"
@@ -117,7 +117,7 @@ def refusal_of(fleet):
 def losses_of(fleet, capture_id):
     """{"PLACE/REASON": events} of a capture's reported losses."""
     losses = {}
-    for told in told_by(fleet.show_capture(capture_id)).values():
+    for told in reported_by(fleet.show_capture(capture_id)).values():
         if told.unknown:
             raise AssertionError(f"{capture_id} has losses of unknown size: {told.unknown}")
         for (place, reason), events in told.lost.items():

@@ -4,7 +4,7 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kSpoolAgainNs = kSimSecond;
+constexpr uint64_t kSpoolRetryNs = kSimSecond;
 
 }  // namespace
 
@@ -51,23 +51,23 @@ void SimAgent::OnWelcome(const std::set<CaptureId>& captures) {
 
 void SimAgent::OnConnectionLost() { uploader_.SetEnabled(false); }
 
-bool SimAgent::WasResumedWrongly(const CaptureResume& resume) {
+bool SimAgent::WasWronglyResumed(const CaptureResume& resume) {
   const bool wrong = queue_.WasWrong(resume.capture_id, resume.cursors);
   if (wrong && !host_.was_read_only) {
     world_.trace.Violate("{} resumed what was old", host_.info.agent_id);
   }
-  if (wrong) ledger_.OnResumedWrongly(host_.info.instance_id);
+  if (wrong) ledger_.OnWronglyResumed(host_.info.instance_id);
   return wrong;
 }
 
 void SimAgent::OnCaptureRunning(const CaptureId& capture_id, const CaptureSpec& spec) {
-  queue_.NoteRunning(capture_id, spec);
+  queue_.RecordRunning(capture_id, spec);
 }
 
 void SimAgent::OnCaptureOver(const CaptureId& capture_id) { uploader_.ForgetCapture(capture_id); }
 
 void SimAgent::AddSpoolCursors(CaptureResume& resume) {
-  uploader_.TakeCursors(resume.capture_id, resume.cursors);
+  uploader_.HandleCursors(resume.capture_id, resume.cursors);
   queue_.MergeCursors(resume.capture_id, resume.cursors);
 }
 
@@ -81,21 +81,21 @@ void SimAgent::BeginToEnd() {
 void SimAgent::OpenSpool() {
   const absl::Status status = queue_.Recover();
   if (!status.ok()) {
-    world_.trace.Note("{} cannot read its spool: {}", host_.info.agent_id, status.ToString());
+    world_.trace.Log("{} cannot read its spool: {}", host_.info.agent_id, status.ToString());
   }
-  if (!status.ok() && spool_->MayHoldChunks()) {
-    runner_.PostDelayedTask([this] { OpenSpool(); }, kSpoolAgainNs);
+  if (!status.ok() && spool_->CanHoldChunks()) {
+    runner_.PostDelayedTask([this] { OpenSpool(); }, kSpoolRetryNs);
     return;
   }
-  world_.trace.Note("{} has {} chunks in its spool", host_.info.agent_id, queue_.chunks());
+  world_.trace.Log("{} has {} chunks in its spool", host_.info.agent_id, queue_.chunks());
   control_.Start();
   runner_.PostDelayedTask([this] { ResumeOffline(); }, ControlSession::kResumeOfflineAfterNs);
 }
 
 void SimAgent::ResumeOffline() {
   if (welcomed_) return;
-  for (const DeliveryQueue::Resumed& capture : queue_.TakeRunning()) {
-    world_.trace.Note("{} continues with {}", host_.info.agent_id, capture.capture_id.ToString());
+  for (const DeliveryQueue::Resumed& capture : queue_.HandleRunning()) {
+    world_.trace.Log("{} continues with {}", host_.info.agent_id, capture.capture_id.ToString());
     control_.Resume({capture.capture_id, capture.spec, false, capture.cursors});
   }
 }

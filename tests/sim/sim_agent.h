@@ -118,7 +118,7 @@ class SimAgent final : private ControlObserver {
   // check of the aggregator.
   void OnWelcome(const std::set<CaptureId>& captures) override;
   void OnConnectionLost() override;
-  bool WasResumedWrongly(const CaptureResume& resume) override;
+  bool WasWronglyResumed(const CaptureResume& resume) override;
   void OnCaptureRunning(const CaptureId& capture_id, const CaptureSpec& spec) override;
   void OnCaptureOver(const CaptureId& capture_id) override;
   void AddSpoolCursors(CaptureResume& resume) override;

@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<SimAggregator>> SimAggregator::Start(SimWorld& wo
   ChunkAdmission door;
   ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(env, door));
   for (const std::string& note : store->notes()) {
-    world.trace.Note("store: {}", note);
+    world.trace.Log("store: {}", note);
     if (note.starts_with("rebuilt")) {
       world.trace.Violate("a crash alone has made the store need a rebuild: {}",
                           store->notes().front());
@@ -136,12 +136,12 @@ void SimAggregator::Tick() {
 void SimAggregator::Submit(ReceivedChunk chunk, Done done) {
   gathering_.dones.push_back([this, header = chunk.header, columns = chunk.columns,
                               done = std::move(done)](const absl::StatusOr<PutResult>& result) {
-    world_.trace.Note("chunk {} of {} with {} rows: {}", header.sequence, ToString(header.stream),
-                      header.event_count,
-                      result.ok()
-                          ? fmt::format("outcome {}, next {}", static_cast<int>(result->outcome),
-                                        result->next_sequence)
-                          : std::string(result.status().message()));
+    world_.trace.Log("chunk {} of {} with {} rows: {}", header.sequence, ToString(header.stream),
+                     header.event_count,
+                     result.ok()
+                         ? fmt::format("outcome {}, next {}", static_cast<int>(result->outcome),
+                                       result->next_sequence)
+                         : std::string(result.status().message()));
     if (result.ok() && result->outcome == PutOutcome::kStored) ledger_.OnStored(header, columns);
     done(result);
   });
@@ -175,9 +175,9 @@ void SimAggregator::AcceptUpload(std::shared_ptr<UploadSimCall> call, const std:
           .write =
               [this, call, names](const v1::UploadAck* ack) {
                 if (const auto it = names->find(ack->stream_ref()); it != names->end()) {
-                  world_.trace.Note("ack {} of {}: next {} refusal {} {}", ack->stream_ref(),
-                                    it->second.second.agent_id, ack->next_sequence(),
-                                    static_cast<int>(ack->refusal()), ack->message());
+                  world_.trace.Log("ack {} of {}: next {} refusal {} {}", ack->stream_ref(),
+                                   it->second.second.agent_id, ack->next_sequence(),
+                                   static_cast<int>(ack->refusal()), ack->message());
                   ledger_.OnAcknowledged(it->second.first, it->second.second, ack->next_sequence());
                 }
                 call->WriteDown(*ack);

@@ -46,7 +46,7 @@ class SimCall final : public std::enable_shared_from_this<SimCall<Up, Down>> {
     up_.push_back({Arrival(up_last_ns_), std::move(message)});
     written_due_ = true;
     Schedule(up_last_ns_);
-    GiveWritten();
+    AcknowledgeWritten();
   }
   // The client lets go. `silent`: its machine went with it, and the server finds out late.
   void CloseClient(bool silent = false) {
@@ -83,11 +83,11 @@ class SimCall final : public std::enable_shared_from_this<SimCall<Up, Down>> {
     ReportClosed(status, link_.latency_ns);
   }
   // The server's process is gone, and never hears of anything again.
-  void DropServer(uint64_t told_after_ns) {
+  void DropServer(uint64_t reported_after_ns) {
     server_open_ = false;
     server_ = {};
     reading_ = nullptr;
-    ReportClosed(absl::UnavailableError("connection reset"), told_after_ns);
+    ReportClosed(absl::UnavailableError("connection reset"), reported_after_ns);
   }
 
   // --- The network ---
@@ -115,7 +115,7 @@ class SimCall final : public std::enable_shared_from_this<SimCall<Up, Down>> {
     *std::exchange(reading_, nullptr) = *up_.front().message;
     up_.pop_front();
     OnServer([](Server& server) { server.on_read_done(true); });
-    GiveWritten();
+    AcknowledgeWritten();
   }
   bool client_open() const { return client_open_; }
   bool broken() const { return broken_; }
@@ -141,7 +141,7 @@ class SimCall final : public std::enable_shared_from_this<SimCall<Up, Down>> {
     world_.runner.PostDelayedTask([self = this->shared_from_this()] { self->Pump(); },
                                   at_ns > now_ns ? at_ns - now_ns : 0);
   }
-  void GiveWritten() {
+  void AcknowledgeWritten() {
     if (!written_due_ || up_.size() >= kUnderwayMax || broken_) return;
     written_due_ = false;
     world_.runner.PostTask([self = this->shared_from_this()] {

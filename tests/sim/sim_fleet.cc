@@ -28,13 +28,13 @@ constexpr uint64_t kSettleMaxNs = 150 * kSimSecond;
 // What may be over a budget: the chunk or message that was on its way in when it was reached.
 constexpr size_t kChunkSlackBytes = 1u << 20;
 
-std::string_view WordsOf(CaptureState state) {
+std::string_view ToString(CaptureState state) {
   if (state == CaptureState::kComplete) return "complete";
   return state == CaptureState::kNotBegun ? "not begun" : "incomplete";
 }
 
 // Asked for before any agent was connected, or stopped before it began: nobody recorded a thing.
-bool WasRightlyNotBegun(const CaptureRecord& record) {
+bool IsUnstartedForGoodReason(const CaptureRecord& record) {
   if (record.state != CaptureState::kNotBegun) return false;
   return record.agents.empty() || (!record.end_warnings.empty() &&
                                    record.end_warnings.front() == "it was stopped before it began");
@@ -170,12 +170,12 @@ void SimFleet::Step() {
   if (aggregator_ == nullptr && now_ns >= aggregator_returns_ns_) StartAggregator();
   if (disk_heals_ns_ != 0 && now_ns >= disk_heals_ns_) {
     disk_heals_ns_ = 0;
-    world_.trace.Note("the store's disk works again");
+    world_.trace.Log("the store's disk works again");
     disk_.SetFault(CrashDisk::Fault::kNone);
   }
   // RocksDB does not write a log again that met an error other than a full disk.
   if (aggregator_ != nullptr && aggregator_->CannotContinue()) {
-    world_.trace.Note("the aggregator ends, as its store takes no writes");
+    world_.trace.Log("the aggregator ends, as its store takes no writes");
     CrashAggregator(false);
   }
   if (commit_heals_ns_ != 0 && now_ns >= commit_heals_ns_) {
@@ -186,7 +186,7 @@ void SimFleet::Step() {
     if (host->agent_ends_ns != 0 && now_ns >= host->agent_ends_ns) CrashAgent(*host);
     if (host->agent == nullptr && now_ns >= host->agent_returns_ns) StartAgent(*host);
     if (host->disk_heals_ns != 0 && now_ns >= host->disk_heals_ns) {
-      world_.trace.Note("the disk of {} works again", host->host.info.instance_id);
+      world_.trace.Log("the disk of {} works again", host->host.info.instance_id);
       host->disk_heals_ns = 0;
       host->host.disk.Heal();
       host->host.disk.SetReadOnly(false);
@@ -194,7 +194,7 @@ void SimFleet::Step() {
       host->host.disk_operation_ns = profile_.disk_operation_ns;
     }
     if (host->host.link.blocked && now_ns >= host->unblocks_ns) {
-      world_.trace.Note("{} is reached again", host->host.info.instance_id);
+      world_.trace.Log("{} is reached again", host->host.info.instance_id);
       network_.Unblock(host->host.link);
     }
   }
@@ -229,14 +229,14 @@ void SimFleet::Settle() {
                        aggregator_ == nullptr ? 0 : aggregator_->coordinator().Running().size(),
                        kSettleMaxNs / kSimSecond);
   for (const auto& host : hosts_) {
-    world_.trace.Note("{} has {} chunks, {} under way", host->host.info.agent_id,
-                      host->agent == nullptr ? 0 : host->agent->queue_chunks(),
-                      host->agent == nullptr ? 0 : host->agent->unacked());
+    world_.trace.Log("{} has {} chunks, {} under way", host->host.info.agent_id,
+                     host->agent == nullptr ? 0 : host->agent->queue_chunks(),
+                     host->agent == nullptr ? 0 : host->agent->unacked());
   }
 }
 
 void SimFleet::Heal() {
-  world_.trace.Note("nothing breaks any more");
+  world_.trace.Log("nothing breaks any more");
   network_.SetCorruption(0);
   disk_heals_ns_ = std::min(disk_heals_ns_, world_.clock.MonotonicNs());
   if (aggregator_ != nullptr) aggregator_->SetCommitNs(profile_.aggregator.commit_ns);
@@ -255,14 +255,14 @@ void SimFleet::StartAggregator() {
     // A disk that fails is no reason to give up: it is started again, as a service manager does.
     disk_.Crash(false);
     aggregator_returns_ns_ = world_.clock.MonotonicNs() + kSimSecond;
-    world_.trace.Note("the aggregator does not start");
+    world_.trace.Log("the aggregator does not start");
     if (disk_heals_ns_ == 0) {
       world_.trace.Violate("the aggregator does not start: {}", started.status().ToString());
     }
     return;
   }
   aggregator_ = *std::move(started);
-  world_.trace.Note("the aggregator starts");
+  world_.trace.Log("the aggregator starts");
   ledger_.CompareWithStore(aggregator_->store());
   network_.SetServer(aggregator_.get(), 0);
 }
@@ -270,7 +270,7 @@ void SimFleet::StartAggregator() {
 void SimFleet::CrashAggregator(bool power_lost) {
   if (aggregator_ == nullptr) return;
   ++crashes_;
-  world_.trace.Note("the aggregator crashes{}", power_lost ? ", and its machine" : "");
+  world_.trace.Log("the aggregator crashes{}", power_lost ? ", and its machine" : "");
   network_.SetServer(nullptr,
                      power_lost ? world_.random.Between(1, 20) * kSimSecond : profile_.latency_ns);
   disk_.Crash(power_lost);
@@ -279,7 +279,7 @@ void SimFleet::CrashAggregator(bool power_lost) {
 }
 
 void SimFleet::StartAgent(Host& host) {
-  world_.trace.Note("{} starts", host.host.info.agent_id);
+  world_.trace.Log("{} starts", host.host.info.agent_id);
   if (host.host.workers.empty()) {
     for (uint32_t i = 0; i < profile_.workers_per_host; ++i) AddWorker(host);
   }
@@ -289,7 +289,7 @@ void SimFleet::StartAgent(Host& host) {
 void SimFleet::CrashAgent(Host& host) {
   if (host.agent == nullptr) return;
   ++crashes_;
-  world_.trace.Note("{} {}", host.host.info.agent_id, host.agent_ends_ns != 0 ? "ends" : "crashes");
+  world_.trace.Log("{} {}", host.host.info.agent_id, host.agent_ends_ns != 0 ? "ends" : "crashes");
   host.agent.reset();
   host.agent_ends_ns = 0;
   // The page cache stays; files that were open are closed, and locks free.
@@ -297,12 +297,12 @@ void SimFleet::CrashAgent(Host& host) {
   host.host.disk.Crash();
   host.host.disk.SetCrashLosesNothing(false);
   host.agent_returns_ns = world_.clock.MonotonicNs() + world_.random.Between(50, 8'000) * kSimMs;
-  LoseDeadWorkers(host);
+  DropDeadWorkers(host);
 }
 
 void SimFleet::CrashHost(Host& host) {
   ++crashes_;
-  world_.trace.Note("{} loses its power", host.host.info.instance_id);
+  world_.trace.Log("{} loses its power", host.host.info.instance_id);
   network_.Silence(host.host.link);
   host.agent.reset();
   host.agent_ends_ns = 0;
@@ -310,11 +310,11 @@ void SimFleet::CrashHost(Host& host) {
   host.agent_returns_ns =
       world_.clock.MonotonicNs() + world_.random.Between(1'000, 12'000) * kSimMs;
   for (const auto& worker : host.host.workers) worker->Die();
-  LoseDeadWorkers(host);
+  DropDeadWorkers(host);
   host.host.info.boot_id = fmt::format("boot-{}", ++host.boots);
 }
 
-void SimFleet::LoseDeadWorkers(Host& host) {
+void SimFleet::DropDeadWorkers(Host& host) {
   std::erase_if(host.host.workers, [](const auto& worker) {
     if (worker->alive()) return false;
     worker->LoseMemory();
@@ -333,7 +333,7 @@ void SimFleet::AddWorker(Host& host) {
 }
 
 void SimFleet::Block(Host& host, uint64_t ns) {
-  world_.trace.Note("{} is cut off", host.host.info.instance_id);
+  world_.trace.Log("{} is cut off", host.host.info.instance_id);
   host.host.link.blocked = true;
   host.unblocks_ns = world_.clock.MonotonicNs() + ns;
   // Keepalive gives up on what is cut off for long.
@@ -378,11 +378,11 @@ void SimFleet::CheckCaptures() {
       continue;
     }
     state = record->state;
-    world_.trace.Note("capture {} ended: {}", id.ToString(), WordsOf(state));
-    for (const std::string& warning : record->warnings) world_.trace.Note("  {}", warning);
+    world_.trace.Log("capture {} ended: {}", id.ToString(), ToString(state));
+    for (const std::string& warning : record->warnings) world_.trace.Log("  {}", warning);
     if (!HasEnded(state)) world_.trace.Violate("capture {} ended open", id.ToString());
     ledger_.CheckEnded(*record, aggregator_->store());
-    if (profile_.calm && !WasRightlyNotBegun(*record) && !ledger_.IsComplete(id)) {
+    if (profile_.calm && !IsUnstartedForGoodReason(*record) && !ledger_.IsComplete(id)) {
       world_.trace.Violate("nothing happened, and yet a capture is not complete: {}",
                            record->end_warnings.empty() ? "" : record->end_warnings.front());
     }
@@ -410,7 +410,7 @@ void SimFleet::RollForHost(Host& host) {
   const SimProfile& p = profile_;
   if (Happens(random, p.agent_crash)) CrashAgent(host);
   if (host.agent != nullptr && host.agent_ends_ns == 0 && Happens(random, p.agent_end)) {
-    world_.trace.Note("{} is told to end", host.host.info.agent_id);
+    world_.trace.Log("{} is told to end", host.host.info.agent_id);
     host.agent->BeginToEnd();
     host.agent_ends_ns = world_.clock.MonotonicNs() + random.Between(20, 3'000) * kSimMs;
   }
@@ -419,7 +419,7 @@ void SimFleet::RollForHost(Host& host) {
     Block(host, random.Between(100, random.Chance(200) ? 25'000 : 3'000) * kSimMs);
   }
   if (Happens(random, p.break_calls)) {
-    world_.trace.Note("calls of {} break", host.host.info.instance_id);
+    world_.trace.Log("calls of {} break", host.host.info.instance_id);
     network_.BreakCalls(host.host.link);
   }
   RollForWorkers(host);
@@ -441,7 +441,7 @@ void SimFleet::RollForWorkers(Host& host) {
     }
     AddWorker(host);  // a launcher starts it again
     // Without an agent nobody holds what it left.
-    if (host.agent == nullptr) LoseDeadWorkers(host);
+    if (host.agent == nullptr) DropDeadWorkers(host);
   };
   if (Happens(random, p.stall)) worker.StallDrain(random.Between(100, 5'000) * kSimMs);
   if (Happens(random, p.burst)) worker.Burst(random.Between(10, 1'000));
@@ -487,7 +487,7 @@ void SimFleet::RollForDisk(Host& host) {
       host.host.disk_operation_ns = random.Between(10, 1'000) * kSimMs;
   }
   host.disk_heals_ns = world_.clock.MonotonicNs() + random.Between(100, 6'000) * kSimMs;
-  world_.trace.Note("the disk of {} goes wrong, as kind {}", host.host.info.instance_id, kind);
+  world_.trace.Log("the disk of {} goes wrong, as kind {}", host.host.info.instance_id, kind);
 }
 
 void SimFleet::RollForAggregator() {
@@ -495,7 +495,7 @@ void SimFleet::RollForAggregator() {
   if (Happens(random, profile_.aggregator_crash)) CrashAggregator(random.Chance(500));
   if (disk_heals_ns_ == 0 && Happens(random, profile_.store_fault)) {
     const bool full = random.Chance(700);
-    world_.trace.Note("the store's disk {}", full ? "is full" : "fails");
+    world_.trace.Log("the store's disk {}", full ? "is full" : "fails");
     disk_.SetFault(full ? CrashDisk::Fault::kNoSpace : CrashDisk::Fault::kIoError);
     disk_heals_ns_ = world_.clock.MonotonicNs() + random.Between(100, 5'000) * kSimMs;
   }
@@ -517,15 +517,14 @@ void SimFleet::RollForOperator() {
     if (random.Chance(300)) spec.timing.duration_ns = random.Between(200, 8'000) * kSimMs;
     if (random.Chance(200)) spec.selection.instance_ids = {hosts_.front()->host.info.instance_id};
     const auto started = coordinator.StartCapture(spec);
-    world_.trace.Note("capture {} is asked for",
-                      started.ok() ? started->id.ToString() : "(failed)");
+    world_.trace.Log("capture {} is asked for", started.ok() ? started->id.ToString() : "(failed)");
     if (started.ok()) captures_[started->id] = CaptureState::kRecording;
   }
   if (Happens(random, profile_.stop_capture)) {
     const std::vector<CaptureRecord> running = coordinator.Running();
     if (!running.empty()) {
       const CaptureId id = running[random.Between(0, running.size() - 1)].id;
-      world_.trace.Note("capture {} is to stop", id.ToString());
+      world_.trace.Log("capture {} is to stop", id.ToString());
       coordinator.StopCapture(id).IgnoreError();
     }
   }
@@ -537,7 +536,7 @@ void SimFleet::RollForOperator() {
   ledger_.OnDeleted(id);
   coordinator.Forget(id);
   const auto deleted = aggregator_->store().DeleteCapture(id);
-  world_.trace.Note("capture {} is deleted: {}", id.ToString(), deleted.ok() ? "yes" : "no");
+  world_.trace.Log("capture {} is deleted: {}", id.ToString(), deleted.ok() ? "yes" : "no");
   if (deleted.ok()) captures_.erase(ended);
 }
 

@@ -106,7 +106,7 @@ class SimFleet {
   void StartAggregator();
   void StartAgent(Host& host);
   void AddWorker(Host& host);
-  void LoseDeadWorkers(Host& host);
+  void DropDeadWorkers(Host& host);
   void Block(Host& host, uint64_t ns);
   void Heal();
 

@@ -31,8 +31,8 @@ void SimLedger::OnMemoryLost(const WorkerIdentity& worker) {
   for (Part& part : parts_) part.memory_lost = part.memory_lost || part.worker == worker;
 }
 
-void SimLedger::TakeRows(const CaptureId& capture, const StreamIdentity& stream, uint64_t sequence,
-                         uint32_t columns_bytes, std::string_view columns) {
+void SimLedger::AddRows(const CaptureId& capture, const StreamIdentity& stream, uint64_t sequence,
+                        uint32_t columns_bytes, std::string_view columns) {
   if (columns.empty()) return;
   const auto where = [&] {
     return fmt::format("chunk {} of {} in {}", sequence, ToString(stream), capture.ToString());
@@ -83,7 +83,7 @@ void SimLedger::OnStored(const ChunkHeader& header, std::string_view columns) {
                          ToString(header.stream));
   }
   stream.stored_next = header.sequence + 1;
-  TakeRows(header.capture_id, header.stream, header.sequence, header.columns_bytes, columns);
+  AddRows(header.capture_id, header.stream, header.sequence, header.columns_bytes, columns);
 }
 
 void SimLedger::OnAcknowledged(const CaptureId& capture, const StreamIdentity& stream,
@@ -115,8 +115,8 @@ void SimLedger::ReadCapture(Store& store, const CaptureId& capture) {
         continue;
       }
       events += chunk.event_count();
-      TakeRows(capture, record.identity, it.entry().sequence, chunk.columns_bytes(),
-               chunk.columns());
+      AddRows(capture, record.identity, it.entry().sequence, chunk.columns_bytes(),
+              chunk.columns());
     }
     if (!it.status().ok()) world_.trace.Violate("{}", it.status().ToString());
     if (events != record.events) {
@@ -180,7 +180,7 @@ SimLedger::Sums SimLedger::SumOf(const Part& part) const {
 
 // Returns whether it reports a stream of the worker as abandoned: one that exists and has no end
 // though its agent has finished.
-bool SimLedger::GivenUp(const Certificate& certificate, const WorkerIdentity& identity) {
+bool SimLedger::IsGivenUp(const Certificate& certificate, const WorkerIdentity& identity) {
   for (const WorkerCertificate& worker : certificate.workers) {
     if (worker.worker != identity || worker.part != WorkerPart::kVanished) continue;
     if (!worker.account.lost_unknown) return false;
@@ -198,7 +198,7 @@ void SimLedger::SumLast(const Part& part, Sums& sums) const {
     if (handed_over.contains(row.core)) continue;
     if (row.fate == Fate::kRefusedByTap) fetched.insert(row.core);
     if (row.fate != Fate::kOverwritten && row.fate != Fate::kRefusedByTap) continue;
-    ++(fetched.contains(row.core) ? sums.told_by_tap_alone : sums.overwritten_last);
+    ++(fetched.contains(row.core) ? sums.reported_only_by_tap : sums.overwritten_last);
   }
 }
 
@@ -206,15 +206,15 @@ void SimLedger::CheckPart(const Certificate& certificate, const Part& part,
                           const std::vector<StreamRecord>& streams, bool finished) {
   const Sums truth = SumOf(part);
   uint64_t stored = 0;
-  uint64_t told_before = 0;
-  uint64_t told_after = 0;
-  bool told_unknown = false;
+  uint64_t reported_before = 0;
+  uint64_t reported_after = 0;
+  bool reported_unknown = false;
   for (const StreamRecord& stream : streams) {
     if (stream.identity.worker != part.worker) continue;
     stored += stream.events;
     for (const Loss& loss : stream.losses) {
-      (IsBeforeCapture(loss.place) ? told_before : told_after) += loss.events;
-      told_unknown = told_unknown || loss.events_unknown;
+      (IsBeforeCapture(loss.place) ? reported_before : reported_after) += loss.events;
+      reported_unknown = reported_unknown || loss.events_unknown;
     }
   }
   const auto account = [&] {
@@ -225,44 +225,45 @@ void SimLedger::CheckPart(const Certificate& certificate, const Part& part,
         ToString(part.worker), part.capture.ToString(),
         certificate.complete ? "complete" : "incomplete", truth.produced, truth.stored,
         truth.overwritten, truth.refused, truth.died, truth.memory_lost, truth.in_runtime,
-        truth.in_tap, stored, told_before, told_after, told_unknown);
+        truth.in_tap, stored, reported_before, reported_after, reported_unknown);
   };
   if (stored != truth.stored)
     world_.trace.Violate("rows in the store do not add up: {}", account());
-  if (told_before + told_after + stored > truth.produced) {
+  if (reported_before + reported_after + stored > truth.produced) {
     world_.trace.Violate("losses are counted too high: {}", account());
   }
   // Of a worker that began while the aggregator was away and died with its agent nobody is left to
   // tell.
   const auto& workers = certificate.workers;
-  const bool heard_of = !part.memory_lost ||
-                        std::any_of(workers.begin(), workers.end(),
-                                    [&](const auto& each) { return each.worker == part.worker; });
-  const bool unknowable = heard_of && truth.died + truth.memory_lost + truth.in_runtime > 0;
+  const bool is_reported =
+      !part.memory_lost || std::any_of(workers.begin(), workers.end(), [&](const auto& each) {
+        return each.worker == part.worker;
+      });
+  const bool unknowable = is_reported && truth.died + truth.memory_lost + truth.in_runtime > 0;
   if (certificate.complete && (unknowable || truth.in_tap > 0)) {
     world_.trace.Violate("complete, but rows are gone that nobody reports: {}", account());
   }
   // The certificate says that it does not know how much is gone: only an upper bound is left.
-  if (finished && GivenUp(certificate, part.worker)) {
-    if (told_after > truth.in_tap) {
+  if (finished && IsGivenUp(certificate, part.worker)) {
+    if (reported_after > truth.in_tap) {
       world_.trace.Violate("losses behind the agent are counted too high: {}", account());
     }
     return;
   }
-  if (told_unknown && resumed_wrongly_.contains(part.worker.instance_id)) return;
-  if (finished && truth.kept_missing > told_after) {
+  if (reported_unknown && wrongly_resumed_.contains(part.worker.instance_id)) return;
+  if (finished && truth.kept_missing > reported_after) {
     world_.trace.Violate("{} rows that an agent had kept are gone, and nobody reports them: {}",
-                         truth.kept_missing - told_after, account());
+                         truth.kept_missing - reported_after, account());
   }
   if (!finished || part.memory_lost) return;
   // A tap says at the end of a trace what it refused; one that dies cannot.
   const uint64_t before = truth.overwritten + truth.refused;
   const uint64_t untellable =
-      uncounted_max_ + truth.overwritten_last + (told_unknown ? truth.told_by_tap_alone : 0);
-  if (told_before > before || told_before + untellable < before) {
+      uncounted_max_ + truth.overwritten_last + (reported_unknown ? truth.reported_only_by_tap : 0);
+  if (reported_before > before || reported_before + untellable < before) {
     world_.trace.Violate("losses before the agent are not exact: {}", account());
   }
-  if (told_after != truth.in_tap) {
+  if (reported_after != truth.in_tap) {
     world_.trace.Violate("losses behind the agent are not exact: {}", account());
   }
 }

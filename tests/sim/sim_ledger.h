@@ -44,7 +44,7 @@ class SimLedger {
   void OnMemoryLost(const WorkerIdentity& worker);
   // Records that an agent continued from an old state, as its disk took no removal: its loss is
   // reported, but its place and number cannot be.
-  void OnResumedWrongly(const std::string& instance_id) { resumed_wrongly_.insert(instance_id); }
+  void OnWronglyResumed(const std::string& instance_id) { wrongly_resumed_.insert(instance_id); }
 
   // --- What the agents do ---
   std::vector<uint64_t> RowsOf(const Chunk& chunk);
@@ -92,16 +92,16 @@ class SimLedger {
              in_runtime = 0, in_tap = 0;
     // Overwritten behind the last row of their core that was fetched: no hole in any sequence
     // reports them. And those that only the tap's word of what it refused reports.
-    uint64_t overwritten_last = 0, told_by_tap_alone = 0;
+    uint64_t overwritten_last = 0, reported_only_by_tap = 0;
     uint64_t kept_missing = 0;  // kept by an agent, and not stored
   };
 
-  void TakeRows(const CaptureId& capture, const StreamIdentity& stream, uint64_t sequence,
-                uint32_t columns_bytes, std::string_view columns);
+  void AddRows(const CaptureId& capture, const StreamIdentity& stream, uint64_t sequence,
+               uint32_t columns_bytes, std::string_view columns);
   void ReadCapture(Store& store, const CaptureId& capture);
   Sums SumOf(const Part& part) const;
   void SumLast(const Part& part, Sums& sums) const;
-  static bool GivenUp(const Certificate& certificate, const WorkerIdentity& identity);
+  static bool IsGivenUp(const Certificate& certificate, const WorkerIdentity& identity);
   void CheckPart(const Certificate& certificate, const Part& part,
                  const std::vector<StreamRecord>& streams, bool finished);
 
@@ -109,7 +109,7 @@ class SimLedger {
   const uint64_t uncounted_max_;
   std::vector<Row> rows_;
   std::vector<Part> parts_;
-  std::set<std::string> resumed_wrongly_;  // instances
+  std::set<std::string> wrongly_resumed_;  // instances
   std::map<std::pair<CaptureId, WorkerIdentity>, uint32_t> part_at_;
   std::map<StreamKey, Stream> streams_;
   std::map<CaptureId, bool> deleted_;

@@ -41,9 +41,9 @@ void SimNetwork::ForEach(Visit visit) {
   walk(controls_);
 }
 
-void SimNetwork::SetServer(SimServer* server, uint64_t told_after_ns) {
+void SimNetwork::SetServer(SimServer* server, uint64_t reported_after_ns) {
   server_ = server;
-  ForEach([&](auto& call) { call.DropServer(told_after_ns); });
+  ForEach([&](auto& call) { call.DropServer(reported_after_ns); });
 }
 
 void SimNetwork::BreakCalls(SimLink& link) {
@@ -125,7 +125,7 @@ ControlConnector SimNetwork::MakeControlConnector(SimLink& link) {
     auto call = std::make_shared<ControlSimCall>(
         world_, link,
         ControlSimCall::Client{[this, &listener](const v1::AgentOrder& order) {
-                                 const absl::Status status = TellOrder(order, listener);
+                                 const absl::Status status = DispatchOrder(order, listener);
                                  if (!status.ok())
                                    world_.trace.Violate("an order is nonsense: {}",
                                                         status.ToString());

@@ -32,7 +32,7 @@ class SimNetwork {
 
   // nullptr: nobody listens. The calls of the one before are dropped; their clients hear of it
   // after `told_after_ns`.
-  void SetServer(SimServer* server, uint64_t told_after_ns);
+  void SetServer(SimServer* server, uint64_t reported_after_ns);
 
   // Envelopes that get a wrong byte, of a thousand: refused for good.
   void SetCorruption(uint32_t per_mille) { corrupt_per_mille_ = per_mille; }

@@ -8,9 +8,9 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kSourceTickNs = 20'000'000;
-constexpr uint64_t kStartAgainNs = 1'000'000'000;
+constexpr uint64_t kRestartNs = 1'000'000'000;
 // As in TapWorker: a capture that nobody has announced by then is over.
-constexpr uint64_t kStrangerPatienceNs = 1'000'000'000;
+constexpr uint64_t kForeignCaptureTimeoutNs = 1'000'000'000;
 constexpr uint64_t kDeadRecordsPatienceNs = 300'000'000'000;
 
 }  // namespace
@@ -23,7 +23,7 @@ SimSource::SimSource(SimWorld& world, Options options, Workers& workers, TaskRun
       clock_(world.clock),
       runner_(runner),
       listener_(listener),
-      surroundings_{options_.agent_id, world.clock, sink, metrics_} {
+      capture_context_{options_.agent_id, world.clock, sink, metrics_} {
   Tick();
 }
 
@@ -42,7 +42,7 @@ void SimSource::Tick() {
     for (const auto& [id, capture] : known->captures) {
       if (!known->gone) Command(*known, id, *capture);
       if (known->gone && drained) {
-        capture->EndBecauseGone(known->position, known->worker->said_goodbye());
+        capture->EndWithWorker(known->position, known->worker->sent_goodbye());
       }
       capture->Tick(known->position, drained);
       capture->ReportCounts();
@@ -80,7 +80,7 @@ void SimSource::Attach() {
 
 void SimSource::Read(Known& known) {
   while (const SimWorker::Record* const record = known.worker->RecordAt(known.position)) {
-    if (!surroundings_.sink.HasRoom(record->capture)) return;
+    if (!capture_context_.sink.HasRoom(record->capture)) return;
     if (MustWaitFor(known, record->capture)) return;
     Take(known, *record);
     known.position = record->next_position;
@@ -91,7 +91,7 @@ bool SimSource::MustWaitFor(const Known& known, const CaptureId& capture) const 
   if (known.captures.contains(capture) || known.forgotten.contains(capture)) return false;
   const uint64_t now_ns = clock_.MonotonicNs();
   for (const auto& [id, each] : known.captures) {
-    if (now_ns - each->joined_ns() >= kStrangerPatienceNs) return false;
+    if (now_ns - each->joined_ns() >= kForeignCaptureTimeoutNs) return false;
   }
   return true;
 }
@@ -115,18 +115,18 @@ void SimSource::Take(Known& known, const SimWorker::Record& record) {
     case TapRecordType::kTraceStopped:
       return capture.OnTraceStopped(taken);
     case TapRecordType::kLoss:
-      return capture.streams().TakeTapLoss(taken, record.loss);
+      return capture.streams().HandleTapLoss(taken, record.loss);
     default:
       capture.OnDocument();
       capture.streams().BeginDocument(taken);
-      TakeRows(capture, record);
+      AddRows(capture, record);
       capture.streams().EndDocument(taken, {.events = record.rows.size()});
   }
 }
 
-void SimSource::TakeRows(WorkerCapture& capture, const SimWorker::Record& record) {
-  world_.trace.Note("{} reads rows {}..{} of core {}", options_.agent_id,
-                    record.rows.front().nc_local_id, record.rows.back().nc_local_id, record.core);
+void SimSource::AddRows(WorkerCapture& capture, const SimWorker::Record& record) {
+  world_.trace.Log("{} reads rows {}..{} of core {}", options_.agent_id,
+                   record.rows.front().nc_local_id, record.rows.back().nc_local_id, record.core);
   const CachedShape& shape =
       shapes_.Find({.event_type = "nc_exec_running",
                     .phase = Phase::kStart,
@@ -167,12 +167,12 @@ void SimSource::Command(Known& known, const CaptureId& id, WorkerCapture& captur
   // A tap that records already, for the agent before this one, says so.
   if (worker.running() == id && known.start_answered.contains(id)) return;
   if (clock_.MonotonicNs() < known.start_at_ns[id]) return;
-  known.start_at_ns[id] = clock_.MonotonicNs() + kStartAgainNs;
-  // As StopStrangers: a capture that this agent has not been given for a while is over.
+  known.start_at_ns[id] = clock_.MonotonicNs() + kRestartNs;
+  // As StopForeignCaptures: a capture that this agent has not been given for a while is over.
   if (const auto running = worker.running();
       running && !captures_.contains(*running) &&
       (known.forgotten.contains(*running) ||
-       clock_.MonotonicNs() - capture.joined_ns() >= kStrangerPatienceNs)) {
+       clock_.MonotonicNs() - capture.joined_ns() >= kForeignCaptureTimeoutNs)) {
     worker.Stop(*running);
   }
   TapReport report;
@@ -200,7 +200,7 @@ void SimSource::JoinIfMatching(Known& known, Capture& capture) {
   }
   auto& joined = known.captures[id];
   if (joined == nullptr) {
-    joined = std::make_unique<WorkerCapture>(surroundings_, listener_, capture.plan,
+    joined = std::make_unique<WorkerCapture>(capture_context_, listener_, capture.plan,
                                              known.worker->identity());
   }
   joined->Resume(capture.cursors);
@@ -274,7 +274,7 @@ void SimSource::EndOrphans(Capture& capture) {
                                .detail = "the worker and the agent ended"});
     if (cursor.next_sequence == 0) continue;  // nothing of it is stored
     auto writer = std::make_unique<StreamWriter>(capture.plan.id, stream, clock_,
-                                                 surroundings_.sink, metrics_);
+                                                 capture_context_.sink, metrics_);
     writer->Resume(resumed);
     writer->AddLoss(
         cursor.source_position,

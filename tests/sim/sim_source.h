@@ -68,7 +68,7 @@ class SimSource final : public Source {
   void Read(Known& known);
   bool MustWaitFor(const Known& known, const CaptureId& capture) const;
   void Take(Known& known, const SimWorker::Record& record);
-  void TakeRows(WorkerCapture& capture, const SimWorker::Record& record);
+  void AddRows(WorkerCapture& capture, const SimWorker::Record& record);
   void Command(Known& known, const CaptureId& id, WorkerCapture& capture);
   void Commit(Known& known);
   void JoinIfMatching(Known& known, Capture& capture);
@@ -83,7 +83,7 @@ class SimSource final : public Source {
   TaskRunner& runner_;
   SourceListener& listener_;
   AgentSourceMetrics metrics_;
-  const StreamSetup surroundings_;
+  const StreamSetup capture_context_;
   ShapeCache shapes_;
   std::vector<std::unique_ptr<Known>> known_;
   std::map<CaptureId, Capture> captures_;

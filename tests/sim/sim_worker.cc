@@ -51,15 +51,15 @@ void SimWorker::Drain() {
   for (uint32_t core = 0; core < options_.cores; ++core) {
     std::deque<Row>& ring = cores_[core].ring;
     if (ring.empty()) continue;
-    TellLoss(core);
+    ReportLoss(core);
     Record record{.type = TapRecordType::kFetchDocument, .core = core, .capture = *running_};
     record.rows.assign(ring.begin(), ring.end());
     ring.clear();
     const std::vector<Row> rows = record.rows;
     const bool taken = Write(std::move(record));
-    world_.trace.Note("tap of pid {} {} rows {}..{} of core {}", identity_.pid,
-                      taken ? "takes" : "refuses", rows.front().nc_local_id,
-                      rows.back().nc_local_id, core);
+    world_.trace.Log("tap of pid {} {} rows {}..{} of core {}", identity_.pid,
+                     taken ? "takes" : "refuses", rows.front().nc_local_id, rows.back().nc_local_id,
+                     core);
     if (!taken) {
       ++cores_[core].loss.refused_documents;
       cores_[core].loss.refused_events += rows.size();
@@ -72,7 +72,7 @@ void SimWorker::Drain() {
 }
 
 // Before the core's next document, which so has to wait for the word of what is missing before it.
-void SimWorker::TellLoss(uint32_t core) {
+void SimWorker::ReportLoss(uint32_t core) {
   TapLoss& loss = cores_[core].loss;
   if (loss.refused_documents == 0) return;
   Record record{.type = TapRecordType::kLoss, .core = core, .capture = *running_};
@@ -101,14 +101,14 @@ CaptureId SimWorker::Start(const CaptureId& capture) {
     running_.reset();
     return CaptureId();
   }
-  world_.trace.Note("worker {} records {}", ToString(identity_), capture.ToString());
+  world_.trace.Log("worker {} records {}", ToString(identity_), capture.ToString());
   return capture;
 }
 
 void SimWorker::WriteStopped(TapStopReason reason) {
   Drain();
   ending_ = true;
-  for (uint32_t core = 0; core < options_.cores; ++core) TellLoss(core);
+  for (uint32_t core = 0; core < options_.cores; ++core) ReportLoss(core);
   Record record{.type = TapRecordType::kTraceStopped, .capture = *running_};
   record.stopped.reason = static_cast<uint32_t>(reason);
   record.stopped.final_drain_complete = 1;
@@ -131,14 +131,14 @@ bool SimWorker::Stop(const CaptureId& capture) {
 void SimWorker::Exit() {
   if (!alive_) return;
   if (running_) WriteStopped(TapStopReason::kProcessExit);
-  world_.trace.Note("worker {} ends", ToString(identity_));
+  world_.trace.Log("worker {} ends", ToString(identity_));
   alive_ = false;
-  said_goodbye_ = true;
+  sent_goodbye_ = true;
 }
 
 void SimWorker::Die() {
   if (!alive_) return;
-  world_.trace.Note("worker {} dies", ToString(identity_));
+  world_.trace.Log("worker {} dies", ToString(identity_));
   alive_ = false;
   running_.reset();
   for (Core& core : cores_) {

@@ -54,7 +54,7 @@ class SimWorker {
 
   const WorkerIdentity& identity() const { return identity_; }
   bool alive() const { return alive_; }
-  bool said_goodbye() const { return said_goodbye_; }
+  bool sent_goodbye() const { return sent_goodbye_; }
 
   // --- The process ---
   void Advance();  // lets the runtime and the drain thread work
@@ -90,7 +90,7 @@ class SimWorker {
   void Drain();
   // False when there is no room for it.
   bool Write(Record record);
-  void TellLoss(uint32_t core);
+  void ReportLoss(uint32_t core);
   void WriteStopped(TapStopReason reason);
 
   SimWorld& world_;
@@ -99,7 +99,7 @@ class SimWorker {
   const Options options_;
   std::vector<Core> cores_;
   bool alive_ = true;
-  bool said_goodbye_ = false;
+  bool sent_goodbye_ = false;
   bool ending_ = false;  // a trace
   std::optional<CaptureId> running_;
   uint64_t produced_until_ns_ = 0;

@@ -53,7 +53,7 @@ class SimTrace {
       : clock_(clock), start_ns_(clock.MonotonicNs()), verbose_(verbose) {}
 
   template <typename... Args>
-  void Note(fmt::format_string<Args...> format, Args&&... args) {
+  void Log(fmt::format_string<Args...> format, Args&&... args) {
     Add(fmt::format(format, std::forward<Args>(args)...));
   }
   // An invariant does not hold.

@@ -19,7 +19,7 @@ namespace neurontrace {
 namespace {
 
 // Returns the text of the last system call's error. Must be called before anything else can fail.
-std::string WordsOfErrno() { return std::generic_category().message(errno); }
+std::string ErrnoMessage() { return std::generic_category().message(errno); }
 
 // Opens a folder without following a link; not valid if it is none.
 UniqueFd OpenFolderAt(int folder, const std::string& name) {
@@ -46,7 +46,7 @@ class Search {
       if (!IsInspectDirectory(name)) return;
       // A shared volume has the directories of all instances; each agent hands over its own.
       if (name != "neffs" && !name.starts_with(instance_id_ + "_pid_")) return;
-      LookInto(OpenFolderAt(root.get(), name), name, "");
+      ListFolder(OpenFolderAt(root.get(), name), name, "");
     });
     return std::move(found_);
   }
@@ -55,7 +55,8 @@ class Search {
  private:
   // Adds the artifacts in a folder, and in the sessions below it, which have no folders of their
   // own.
-  void LookInto(const UniqueFd& folder, const std::string& directory, const std::string& session) {
+  void ListFolder(const UniqueFd& folder, const std::string& directory,
+                  const std::string& session) {
     ForEachIn(folder, [&](const std::string& name) {
       auto place = MakeArtifactPlace(directory, session, name);
       if (place.ok()) {
@@ -66,7 +67,7 @@ class Search {
             S_ISREG(status.st_mode);
         if (is_file) found_.push_back({root_, *std::move(place), StateOf(status)});
       } else if (session.empty() && directory != "neffs" && IsInspectSession(name)) {
-        LookInto(OpenFolderAt(folder.get(), name), directory, name);
+        ListFolder(OpenFolderAt(folder.get(), name), directory, name);
       }
     });
   }
@@ -120,7 +121,7 @@ absl::StatusOr<ArtifactFile> ArtifactFile::Open(const std::string& root,
   UniqueFd file(!folder.valid() ? -1
                                 : openat(folder.get(), place.name.c_str(),
                                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!file.valid()) return NotFound("cannot open {}/{}: {}", root, place.path(), WordsOfErrno());
+  if (!file.valid()) return NotFound("cannot open {}/{}: {}", root, place.path(), ErrnoMessage());
   struct stat status {};
   if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return FailedPrecondition("{}/{} is not a regular file", root, place.path());
@@ -131,7 +132,7 @@ absl::StatusOr<ArtifactFile> ArtifactFile::Open(const std::string& root,
 absl::StatusOr<ArtifactFileState> ArtifactFile::State() const {
   struct stat status {};
   if (fstat(file_.get(), &status) != 0)
-    return Unavailable("cannot examine the artifact: {}", WordsOfErrno());
+    return Unavailable("cannot examine the artifact: {}", ErrnoMessage());
   return StateOf(status);
 }
 
@@ -143,7 +144,7 @@ absl::StatusOr<std::string> ArtifactFile::Read(uint64_t offset, size_t bytes_max
                               static_cast<off_t>(offset + size));
     // pread(2) may be interrupted on network file systems.
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Unavailable("cannot read the artifact: {}", WordsOfErrno());
+    if (got < 0) return Unavailable("cannot read the artifact: {}", ErrnoMessage());
     if (got == 0) break;
     size += static_cast<size_t>(got);
   }

@@ -81,7 +81,7 @@ TEST_F(ArtifactFileTest, ReadsAnyPart) {
   EXPECT_EQ(file->Read(10, 30).value(), "");
 }
 
-TEST_F(ArtifactFileTest, DirectoryThatIsNotThereHasNothing) {
+TEST_F(ArtifactFileTest, MissingDirectoryHasNoFiles) {
   bool truncated = false;
   EXPECT_THAT(FindArtifacts(root_ + "/nowhere", "i-1", truncated), IsEmpty());
   EXPECT_FALSE(truncated);

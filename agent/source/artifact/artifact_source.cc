@@ -24,15 +24,15 @@ uint64_t NowNs(clockid_t id) {
   return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
 }
 
-constexpr uint64_t kArtifactLookNs = 1'000'000'000;  // between two looks while a capture runs
-constexpr uint64_t kLastLookNs = 250'000'000;        // and once it has stopped
+constexpr uint64_t kArtifactPollNs = 1'000'000'000;  // between two looks while a capture runs
+constexpr uint64_t kLastPollNs = 250'000'000;        // and once it has stopped
 constexpr uint64_t kAwayNs = 1'000'000'000;          // before an aggregator is tried again
 // Times of files are coarser than those of processes, and on shared volumes come from the clock of
 // another host.
 constexpr uint64_t kStartSlackNs = 1'000'000'000;
 // Two complete searches after the end are needed: the first may have begun before the last file
 // came.
-constexpr uint32_t kLooksAtEnd = 2;
+constexpr uint32_t kPollsAtEnd = 2;
 
 // The first 48 bits of a capture id are its time in milliseconds, by the aggregator's clock.
 uint64_t BeginningOf(const CaptureId& capture_id) {
@@ -103,7 +103,7 @@ void ArtifactSource::Begin(const CaptureId& capture_id) {
   const auto it = captures_.find(capture_id);
   if (it == captures_.end()) return;
   it->second.begun = true;
-  LookIn(0);
+  SchedulePoll(0);
 }
 
 void ArtifactSource::Stop(const CaptureId& capture_id, uint64_t) {
@@ -114,7 +114,7 @@ void ArtifactSource::Stop(const CaptureId& capture_id, uint64_t) {
   capture.stopped_ns = clock_.MonotonicNs();
   // A capture that never began has no files to wait for.
   capture.over = !capture.begun;
-  LookIn(0);
+  SchedulePoll(0);
 }
 
 bool ArtifactSource::IsFinished(const CaptureId& capture_id) const {
@@ -124,12 +124,12 @@ bool ArtifactSource::IsFinished(const CaptureId& capture_id) const {
 
 void ArtifactSource::Forget(const CaptureId& capture_id) { captures_.erase(capture_id); }
 
-void ArtifactSource::Look() {
+void ArtifactSource::Poll() {
   const bool any = std::any_of(captures_.begin(), captures_.end(), [](const auto& item) {
     return item.second.begun && !item.second.over;
   });
   if (!any || std::exchange(looking_, true)) return;
-  look_began_ns_ = clock_.MonotonicNs();
+  poll_started_ns_ = clock_.MonotonicNs();
   sink_.Find(options_.directories, options_.instance_id,
              weak_tasks_.Wrap([this](const std::vector<FoundArtifact>& found, bool truncated) {
                OnFound(found, truncated);
@@ -145,19 +145,19 @@ void ArtifactSource::OnFound(const std::vector<FoundArtifact>& found, bool trunc
     // Marked as absent first; Note marks what the search has found.
     for (auto& [key, item] : capture.items) item.is_there = false;
     const std::vector<WorkerIdentity> workers = participants_.WorkersOf(capture_id);
-    for (const FoundArtifact& artifact : found) Note(capture, artifact, workers);
+    for (const FoundArtifact& artifact : found) Record(capture, artifact, workers);
     // A file that was removed before it was handed over cannot be handed over any more.
     std::erase_if(capture.items, [](const auto& entry) {
       const Item& item = entry.second;
-      return !item.is_there && !item.on_its_way && !item.settled_for_good && item.forgone.empty();
+      return !item.is_there && !item.in_flight && !item.settled_for_good && item.forgone.empty();
     });
     if (!capture.stopped) continue;
-    ++capture.looks_at_end;
+    ++capture.polls_at_end;
     EndIfDone(capture);
     any_stopped = any_stopped || !capture.over;
   }
   SubmitNext();
-  LookIn(any_stopped ? kLastLookNs : kArtifactLookNs);
+  SchedulePoll(any_stopped ? kLastPollNs : kArtifactPollNs);
 }
 
 // The directory is named by the process id that the process itself sees. In a container the agent
@@ -169,8 +169,8 @@ bool ArtifactSource::IsOfWorker(const FoundArtifact& artifact, const WorkerIdent
   return artifact.state.modified_ns + kStartSlackNs >= start_ns_(worker.start_time_ticks);
 }
 
-void ArtifactSource::Note(Capture& capture, const FoundArtifact& artifact,
-                          const std::vector<WorkerIdentity>& workers) {
+void ArtifactSource::Record(Capture& capture, const FoundArtifact& artifact,
+                            const std::vector<WorkerIdentity>& workers) {
   const std::string key = artifact.root + "\n" + artifact.place.path();
   const auto known = capture.items.find(key);
   if (known != capture.items.end()) {
@@ -180,7 +180,7 @@ void ArtifactSource::Note(Capture& capture, const FoundArtifact& artifact,
     if (!is_same) item.since_ns = clock_.MonotonicNs();
     // A search takes time: the rest is measured from the end of the first to the beginning of this
     // one.
-    item.rests = is_same && look_began_ns_ >= item.since_ns + limits::kArtifactRestNs;
+    item.rests = is_same && poll_started_ns_ >= item.since_ns + limits::kArtifactRestNs;
     if (!is_same && !OutOfPatience(capture)) {
       item.settled_for_good = false;
       item.forgone.clear();
@@ -226,7 +226,7 @@ void ArtifactSource::SubmitNext() {
   if (next == nullptr) return;
   submitting_ = true;
   Item& item = next->second;
-  item.on_its_way = true;
+  item.in_flight = true;
   auto done =
       weak_tasks_.Wrap([this, capture_id = *id, key = next->first, artifact = item.seen,
                         is_note = !item.forgone.empty()](const ArtifactSink::Outcome& outcome) {
@@ -235,8 +235,8 @@ void ArtifactSource::SubmitNext() {
         if (capture != captures_.end()) {
           const auto it = capture->second.items.find(key);
           if (it != capture->second.items.end()) {
-            it->second.on_its_way = false;
-            is_note ? OnTold(it->second, outcome) : OnOutcome(it->second, artifact, outcome);
+            it->second.in_flight = false;
+            is_note ? OnReported(it->second, outcome) : OnOutcome(it->second, artifact, outcome);
           }
           EndIfDone(capture->second);
         }
@@ -249,7 +249,7 @@ void ArtifactSource::SubmitNext() {
   }
 }
 
-void ArtifactSource::OnTold(Item& item, const ArtifactSink::Outcome& outcome) {
+void ArtifactSource::OnReported(Item& item, const ArtifactSink::Outcome& outcome) {
   if (outcome.fate == ArtifactSink::Fate::kAway) {
     item.again_ns = clock_.MonotonicNs() + kAwayNs;
   } else if (!item.forgone.empty()) {  // else it is another one by now
@@ -296,23 +296,23 @@ void ArtifactSource::EndIfDone(Capture& capture) {
     if (item.settled_for_good) continue;
     any_open = true;
     // A transfer that is under way makes progress and is waited for.
-    if (!OutOfPatience(capture) || item.on_its_way || !item.forgone.empty()) continue;
+    if (!OutOfPatience(capture) || item.in_flight || !item.forgone.empty()) continue;
     AgentSourceMetrics::Add(metrics_.artifacts_given_up);
     item.forgone = "it was not transferred in time";
     item.again_ns = 0;
   }
   // Once true it stays true: files that appear later are not looked for.
-  capture.over = !any_open && capture.looks_at_end >= kLooksAtEnd;
+  capture.over = !any_open && capture.polls_at_end >= kPollsAtEnd;
 }
 
-void ArtifactSource::LookIn(uint64_t delay_ns) {
+void ArtifactSource::SchedulePoll(uint64_t delay_ns) {
   auto look = weak_tasks_.Wrap([this] {
-    look_scheduled_ = false;
-    Look();
+    poll_scheduled_ = false;
+    Poll();
   });
   if (delay_ns == 0) {
     runner_.PostTask(std::move(look));
-  } else if (!std::exchange(look_scheduled_, true)) {
+  } else if (!std::exchange(poll_scheduled_, true)) {
     runner_.PostDelayedTask(std::move(look), delay_ns);
   }
 }

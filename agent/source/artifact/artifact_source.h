@@ -68,7 +68,7 @@ class ArtifactSource final : public Source {
     bool is_there = true;   // when it was looked last
     uint64_t since_ns = 0;  // monotonic: it has been seen like this since then
     bool rests = false;
-    bool on_its_way = false;
+    bool in_flight = false;
     bool settled_for_good = false;  // this state of it is kept, or reported as omitted
     std::string forgone;            // why it will not be kept, to be reported; empty: it may be
     uint32_t changes = 0;           // while it was read
@@ -80,7 +80,7 @@ class ArtifactSource final : public Source {
     bool over = false;
     uint64_t stopped_ns = 0;            // monotonic
     uint64_t new_from_ns = 0;           // realtime: what changed later is of this capture
-    uint32_t looks_at_end = 0;          // since it was stopped
+    uint32_t polls_at_end = 0;          // since it was stopped
     std::map<std::string, Item> items;  // by root and path
   };
 
@@ -89,10 +89,10 @@ class ArtifactSource final : public Source {
   void Arm(const CaptureId& capture_id, const CaptureSpec& spec);
   void Begin(const CaptureId& capture_id);
   // Starts a search unless one is running or no capture needs it; OnFound takes the result.
-  void Look();
+  void Poll();
   void OnFound(const std::vector<FoundArtifact>& found, bool truncated);
-  void Note(Capture& capture, const FoundArtifact& artifact,
-            const std::vector<WorkerIdentity>& workers);
+  void Record(Capture& capture, const FoundArtifact& artifact,
+              const std::vector<WorkerIdentity>& workers);
   // Returns whether the file is in the directory of this worker and was changed during its life.
   bool IsOfWorker(const FoundArtifact& artifact, const WorkerIdentity& worker) const;
   // Returns whether the file, or the report that it will not be kept, is to be sent now.
@@ -103,11 +103,11 @@ class ArtifactSource final : public Source {
   bool OutOfPatience(const Capture& capture) const;
   void OnOutcome(Item& item, const FoundArtifact& artifact, const ArtifactSink::Outcome& outcome);
   // Takes the answer to the report that a file will not be kept.
-  void OnTold(Item& item, const ArtifactSink::Outcome& outcome);
+  void OnReported(Item& item, const ArtifactSink::Outcome& outcome);
   // Ends the capture once nothing is open; gives up on files that have come too late.
   void EndIfDone(Capture& capture);
   // Schedules a search.
-  void LookIn(uint64_t delay_ns);
+  void SchedulePoll(uint64_t delay_ns);
 
   const Options options_;
   const Clock& clock_;
@@ -117,11 +117,11 @@ class ArtifactSource final : public Source {
   const CaptureParticipants& participants_;
   const StartNs start_ns_;
   std::map<CaptureId, Capture> captures_;
-  bool look_scheduled_ = false;
+  bool poll_scheduled_ = false;
   // A search, and a transfer, are under way.
   bool looking_ = false;
   bool submitting_ = false;
-  uint64_t look_began_ns_ = 0;  // monotonic, of the last one
+  uint64_t poll_started_ns_ = 0;  // monotonic, of the last one
   WeakTasks weak_tasks_;
 };
 

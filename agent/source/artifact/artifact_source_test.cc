@@ -111,7 +111,7 @@ class ArtifactSourceTest : public ::testing::Test {
   std::unique_ptr<ArtifactSource> source_;
 };
 
-TEST_F(ArtifactSourceTest, TakesWhatIsNewAndWhatIsItsWorkersOnceItHasSettled) {
+TEST_F(ArtifactSourceTest, TakesNewFilesOfItsWorkersOnceSettled) {
   AddWorker(7, -60'000);
   sink_.files = {File("i-1_pid_7", -5'000), File("i-1_pid_8", -5'000), File("i-1_pid_9", 10)};
   Start();
@@ -154,7 +154,7 @@ TEST_F(ArtifactSourceTest, FileThatPausesAtTheEndIsNotTakenBeforeItHasRested) {
   EXPECT_TRUE(Finished());
 }
 
-TEST_F(ArtifactSourceTest, AnotherFileOfTheSameSizeRestsAnew) {
+TEST_F(ArtifactSourceTest, ReplacedFileOfSameSizeMustSettleAgain) {
   FoundArtifact file = File("i-1_pid_9", 10, 1);
   sink_.files = {file};
   Start();
@@ -167,7 +167,7 @@ TEST_F(ArtifactSourceTest, AnotherFileOfTheSameSizeRestsAnew) {
   EXPECT_THAT(sink_.submitted, SizeIs(1));
 }
 
-TEST_F(ArtifactSourceTest, EndComesOnceEverythingIsHandedOver) {
+TEST_F(ArtifactSourceTest, EndsAfterAllFilesAreUploaded) {
   Start();
   Pass(100);
   sink_.files = {File("i-1_pid_9", 10)};
@@ -181,7 +181,7 @@ TEST_F(ArtifactSourceTest, EndComesOnceEverythingIsHandedOver) {
   EXPECT_TRUE(Finished());
 }
 
-TEST_F(ArtifactSourceTest, WithoutFilesTheEndComesAfterTwoLooks) {
+TEST_F(ArtifactSourceTest, EndsAfterTwoPollsWithoutFiles) {
   Start();
   Pass(100);
   Stop();
@@ -189,7 +189,7 @@ TEST_F(ArtifactSourceTest, WithoutFilesTheEndComesAfterTwoLooks) {
   EXPECT_TRUE(Finished());
 }
 
-TEST_F(ArtifactSourceTest, AggregatorThatIsAwayIsTriedAgainUntilPatienceEnds) {
+TEST_F(ArtifactSourceTest, RetriesUnavailableAggregatorUntilTimeout) {
   sink_.files = {File("i-1_pid_9", 10)};
   sink_.fate = Fate::kAway;
   Start();
@@ -208,7 +208,7 @@ TEST_F(ArtifactSourceTest, AggregatorThatIsAwayIsTriedAgainUntilPatienceEnds) {
   EXPECT_EQ(sink_.forgone.back(), "i-1_pid_9/ntrace.pb: it was not transferred in time");
 }
 
-TEST_F(ArtifactSourceTest, OneIsOnItsWayAndOnlyThatOneIsWaitedForBeyondPatience) {
+TEST_F(ArtifactSourceTest, WaitsBeyondTimeoutOnlyForUploadInProgress) {
   for (uint32_t pid = 100; pid < 200; ++pid) {
     sink_.files.push_back(File("i-1_pid_" + std::to_string(pid), 10));
   }
@@ -230,7 +230,7 @@ TEST_F(ArtifactSourceTest, OneIsOnItsWayAndOnlyThatOneIsWaitedForBeyondPatience)
   EXPECT_EQ(metrics_.artifacts_given_up, 98u);
 }
 
-TEST_F(ArtifactSourceTest, FileOfAForgottenCaptureKeepsNoOtherOnesFromTheirTurn) {
+TEST_F(ArtifactSourceTest, ForgottenCaptureDoesNotBlockOtherFiles) {
   sink_.files = {File("i-1_pid_9", 10)};
   sink_.answers = false;
   Start();
@@ -257,7 +257,7 @@ TEST_F(ArtifactSourceTest, ClockOfItsHostThatIsBehindTheAggregatorsLosesNoFile) 
   EXPECT_THAT(sink_.submitted, ElementsAre("i-1_pid_10/ntrace.pb", "i-1_pid_9/ntrace.pb"));
 }
 
-TEST_F(ArtifactSourceTest, FileThatChangesEachTimeItIsReadIsGivenUp) {
+TEST_F(ArtifactSourceTest, GivesUpOnConstantlyChangingFile) {
   sink_.files = {File("i-1_pid_9", 10)};
   sink_.fate = Fate::kChanged;
   Start();
@@ -269,7 +269,7 @@ TEST_F(ArtifactSourceTest, FileThatChangesEachTimeItIsReadIsGivenUp) {
               ElementsAre("i-1_pid_9/ntrace.pb: it changed during every attempt to read it"));
 }
 
-TEST_F(ArtifactSourceTest, WhatIsRefusedIsNotTriedAgain) {
+TEST_F(ArtifactSourceTest, DoesNotRetryRefusedFiles) {
   sink_.files = {File("i-1_pid_9", 10)};
   sink_.fate = Fate::kRefused;
   sink_.why = "the disk is full";
@@ -315,7 +315,7 @@ TEST_F(ArtifactSourceTest, CapturesThatAreNotItsOwnAreFinishedAtOnce) {
   EXPECT_TRUE(Finished());
 }
 
-TEST(ProcessStart, OfThisProcessIsALittleWhileAgo) {
+TEST(ProcessStart, StartOfThisProcessIsRecent) {
   std::ifstream file("/proc/self/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   std::istringstream fields(text.substr(text.rfind(')') + 1));

@@ -23,7 +23,7 @@ struct NumberParts {
 };
 
 // Removes and returns the digits at the beginning of the text; there may be none.
-std::string_view TakeDigits(std::string_view& text) {
+std::string_view ConsumeDigits(std::string_view& text) {
   size_t n = 0;
   while (n < text.size() && absl::ascii_isdigit(text[n])) ++n;
   const std::string_view digits = text.substr(0, n);
@@ -38,18 +38,18 @@ std::optional<NumberParts> Split(std::string_view text) {
     parts.negative = true;
     text.remove_prefix(1);
   }
-  parts.whole = TakeDigits(text);
+  parts.whole = ConsumeDigits(text);
   if (parts.whole.empty() || (parts.whole[0] == '0' && parts.whole.size() > 1)) return std::nullopt;
   if (text.starts_with('.')) {
     text.remove_prefix(1);
-    parts.fraction = TakeDigits(text);
+    parts.fraction = ConsumeDigits(text);
     if (parts.fraction.empty()) return std::nullopt;
   }
   if (text.starts_with('e') || text.starts_with('E')) {
     text.remove_prefix(1);
     const bool negative = text.starts_with('-');
     if (negative || text.starts_with('+')) text.remove_prefix(1);
-    const std::string_view digits = TakeDigits(text);
+    const std::string_view digits = ConsumeDigits(text);
     // Nine digits keep the sum of exponent and lengths far within int64_t.
     if (digits.empty() || digits.size() > 9) return std::nullopt;
     for (const char c : digits) parts.exponent = parts.exponent * 10 + (c - '0');

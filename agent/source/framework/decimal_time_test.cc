@@ -63,7 +63,7 @@ TEST(DecimalTime, AnyNanosecondsSurviveWritingAsMicroseconds) {
   }
 }
 
-TEST(ParseNanoseconds, ReadsWhateverANumberLooksLike) {
+TEST(ParseNanoseconds, ReadsEveryNumberFormat) {
   EXPECT_EQ(ParseNanoseconds("1790000000000000000")->ns, 1'790'000'000'000'000'000u);
   EXPECT_EQ(ParseNanoseconds("1.79e+18")->ns, 1'790'000'000'000'000'000u);
   EXPECT_EQ(ParseNanoseconds("1790000000000000001.0")->ns, 1'790'000'000'000'000'001u);

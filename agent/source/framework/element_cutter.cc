@@ -25,7 +25,7 @@ constexpr size_t kArrayEndsTried = 64;
 bool IsBlank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 // Includes N and I, as the JSON writers of Python and C++ may write NaN and Infinity.
-bool MayBeginValue(char c) {
+bool CanBeginValue(char c) {
   return std::string_view("{[\"-0123456789tfnNI").find(c) != std::string_view::npos;
 }
 
@@ -50,7 +50,7 @@ absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
     const Piece piece = supply == Supply::kEnd     ? EndOfInput()
                         : search_ != Search::kNone ? EndSearch(search_at_)
                         : in_value_                ? TakeValue()
-                                                   : TakeCharacter(window_[begin_]);
+                                                   : HandleCharacter(window_[begin_]);
     if (piece.kind != Kind::kNotYet) return piece;
   }
   return Finish(last_);
@@ -96,11 +96,11 @@ ElementCutter::Piece ElementCutter::EndOfInput() {
   }
   // The array form of Chrome's Trace Event Format may be left open, so that a program can be killed
   // while it writes.
-  const bool may_end = root_is_array_ && !in_value_;
-  return Finish(may_end ? Kind::kEnd : Kind::kTruncated);
+  const bool can_end = root_is_array_ && !in_value_;
+  return Finish(can_end ? Kind::kEnd : Kind::kTruncated);
 }
 
-ElementCutter::Piece ElementCutter::TakeCharacter(char c) {
+ElementCutter::Piece ElementCutter::HandleCharacter(char c) {
   switch (state_) {
     case State::kKey:
       if (c == '"') return BeginValue();
@@ -125,7 +125,7 @@ ElementCutter::Piece ElementCutter::TakeCharacter(char c) {
       break;
     case State::kMember:
       if (key_ != options_.array_key ||
-          (c != '[' && (c != '{' || is_nested_ || !options_.may_nest))) {
+          (c != '[' && (c != '{' || is_nested_ || !options_.can_nest))) {
         return BeginValue();
       }
       has_array_ = has_array_ || c == '[';
@@ -133,7 +133,7 @@ ElementCutter::Piece ElementCutter::TakeCharacter(char c) {
       state_ = c == '[' ? State::kElement : State::kKey;
       break;
     case State::kElement:
-      if (c != ']' && !MayBeginValue(c)) {
+      if (c != ']' && !CanBeginValue(c)) {
         BeginSearch(Search::kStray, begin_);
         return {};
       }
@@ -369,7 +369,7 @@ std::optional<size_t> ElementCutter::FindArrayEnd() const {
     bool is_sound = root_is_array_;
     if (!root_is_array_) {
       JsonStructure rest;
-      rest.BeginBehindMember();
+      rest.BeginAfterMember();
       is_sound = rest.Scan(text.data(), end, text.size()) == JsonStructure::Outcome::kEnd;
     }
     while (is_sound && end < text.size()) is_sound = IsBlank(text[end]) && ++end > 0;

@@ -65,7 +65,7 @@ class ElementCutter {
     size_t piece_bytes_max = limits::kFrameworkEventBytesMax;
     std::string_view array_key = "traceEvents";  // outlives the cutter, as does
     std::string_view element_key = "ph";         // what elements are known by behind damage
-    bool may_nest = true;  // the array may be a member of that name of an object of that name
+    bool can_nest = true;  // the array may be a member of that name of an object of that name
   };
 
   explicit ElementCutter(Input input) : ElementCutter(std::move(input), Options()) {}
@@ -125,10 +125,10 @@ class ElementCutter {
   // Finds the end of the value that began at begin_: sets value_end_, or oversized_ if the value is
   // being passed over; or begins a search.
   absl::StatusOr<Supply> FindValueEnd();
-  // Each handles what is at hand; kNotYet means that it completes no piece. TakeCharacter handles
+  // Each handles what is at hand; kNotYet means that it completes no piece. HandleCharacter handles
   // the one at begin_ and TakeValue a complete value; the others begin a value, or end the
   // top-level value or the input.
-  Piece TakeCharacter(char c);
+  Piece HandleCharacter(char c);
   Piece TakeValue();
   Piece BeginValue();
   Piece CloseRoot();

@@ -85,7 +85,7 @@ TEST(ElementCutter, TopLevelArrayMayBeLeftOpen) {
   EXPECT_THAT(Cut("[{\"a\":1},\n"), ElementsAre("{\"a\":1}", "end"));
 }
 
-TEST(ElementCutter, CutFilesGiveWhatIsWhole) {
+TEST(ElementCutter, TruncatedFilesYieldCompleteElements) {
   EXPECT_THAT(Cut("{\"traceEvents\":[{\"a\":1},{\"b\""), ElementsAre("{\"a\":1}", "truncated"));
   EXPECT_THAT(Cut("{\"traceEvents\":[{\"a\":1}"), ElementsAre("{\"a\":1}", "truncated"));
   EXPECT_THAT(Cut("{\"traceEvents\":[]"), ElementsAre("truncated"));
@@ -97,7 +97,7 @@ TEST(ElementCutter, CutFilesGiveWhatIsWhole) {
   EXPECT_THAT(Cut("[{\"a\":\"x"), ElementsAre("truncated"));
 }
 
-TEST(ElementCutter, NoticesWhatIsNoTraceFile) {
+TEST(ElementCutter, DetectsNonTraceFile) {
   EXPECT_THAT(Cut("hello"), ElementsAre("malformed"));
   EXPECT_THAT(Cut("{a:1}"), ElementsAre("malformed"));
   EXPECT_THAT(Cut("{\"a\" 1}"), ElementsAre("malformed"));
@@ -116,7 +116,7 @@ TEST(ElementCutter, ANulIsACharacterAndNotTheEnd) {
 }
 
 // What looks like the end, in names whose quotation marks are not escaped; brackets too many.
-TEST(ElementCutter, TextThatLooksLikeTheEndIsNotTheEndWhereElementsFollow) {
+TEST(ElementCutter, FalseEndMarkerIsNotEndIfElementsFollow) {
   const std::string good = R"({"ph":"X","name":"good"})";
   for (const std::string name :
        {R"(done"}]}(12): run)", R"(done"}](12): run)", R"(done"]}]}}: run)"}) {
@@ -170,7 +170,7 @@ TEST(ElementCutter, ASecondTraceBehindTheFirstIsNotReadAsItsPart) {
 }
 
 // Elements as different writers write them, sound ones.
-std::string SoundElement(int number, int style) {
+std::string ValidElement(int number, int style) {
   const std::string n = std::to_string(number);
   switch (style) {
     case 0:
@@ -224,7 +224,7 @@ TEST(ElementCutter, ADamagedElementCostsNoOther) {
     for (int i = 0; i < count; ++i) {
       const bool is_damaged = random() % 3 == 0;
       damaged += is_damaged;
-      if (!is_damaged) sound.push_back(SoundElement(i, style));
+      if (!is_damaged) sound.push_back(ValidElement(i, style));
       // A string without an end that is the file's last is taken for a file that was cut.
       const uint32_t kinds = i + 1 == count ? 6 : 10;
       text += (i == 0              ? ""
@@ -255,7 +255,7 @@ TEST(ElementCutter, ADamagedElementCostsNoOther) {
 }
 
 // Any bytes give the same pieces however they arrive, and as much work as they are long.
-TEST(ElementCutter, NonsenseIsCutAlikeHoweverItArrives) {
+TEST(ElementCutter, GarbageIsCutEquallyForAnyChunking) {
   const std::vector<std::string> words = {"{",      "}",
                                           "[",      "]",
                                           ",",      ":",
@@ -299,7 +299,7 @@ TEST(ElementCutter, ADamagedMemberCostsNoElement) {
   EXPECT_THAT(Cut(R"({"info":{"host":"a"b"}})"), ElementsAre("malformed"));
 }
 
-TEST(ElementCutter, WhatIsNoElementIsNoStart) {
+TEST(ElementCutter, NonElementIsNoStart) {
   // Objects of a list inside the damaged element have no phase.
   EXPECT_THAT(Cut(R"([{"ph":"5"x","args":[{"a":1},{"b":2}]},{"ph":"X"}])"),
               ElementsAre("damaged ", R"({"ph":"X"})", "end"));
@@ -330,7 +330,7 @@ TEST(ElementCutter, SecondTraceEventsIsReadToo) {
   EXPECT_THAT(Cut(many + "\"traceEvents\":[7]}"), ElementsAre("7", "end"));
 }
 
-TEST(ElementCutter, OversizedPartsArePassedOver) {
+TEST(ElementCutter, SkipsOversizedParts) {
   const std::string longest(limits::kFrameworkEventBytesMax - 2, 'x');
   const std::string text = "{\"a\":\"" + longest + "x\",\"traceEvents\":[\"" + longest +
                            "\",{\"b\":\"" + longest + "\"},{\"c\":1}]}";
@@ -345,7 +345,7 @@ TEST(ElementCutter, OversizedPartsArePassedOver) {
   }
 }
 
-TEST(ElementCutter, OversizedPartsEndAtTheSamePlaceHoweverTheyArrive) {
+TEST(ElementCutter, OversizedPartsEndEquallyForAnyChunking) {
   const ElementCutter::Options options{.window_bytes = 1, .piece_bytes_max = 8};
   for (const char* next : {R"("abc")", "[2,3]", R"({"b":[]})"}) {
     const std::string text = std::string("[111111111111") + next + ",1]";
@@ -382,7 +382,7 @@ TEST(ElementCutter, MemoryDoesNotGrowWithTheFile) {
   EXPECT_LT(cutter.window_bytes_max(), 512u << 10);
 }
 
-TEST(ElementCutter, ACallAsksItsInputOnceAndGoesOnWhereItWas) {
+TEST(ElementCutter, ReadsInputOncePerCallAndContinues) {
   const std::string blanks(1'000, ' ');
   const std::string text = "\xef\xbb\xbf" + blanks + "{" + blanks + "\"key\"" + blanks + ":" +
                            blanks + "7" + blanks + ",,,,\"traceEvents\":[\"" +

@@ -20,7 +20,7 @@
 #include "lib/trace/limits.h"
 
 // A file takes these steps: Look notices it, two looks find it unchanged, Open scans it, Begin
-// finds or makes its stream, and TakeEnded keeps the stream until its chunks are stored. A change
+// finds or makes its stream, and HandleEnded keeps the stream until its chunks are stored. A change
 // of the file starts them again, with a further stream for the new content.
 namespace neurontrace {
 namespace {
@@ -35,7 +35,7 @@ void AddEntry(const std::filesystem::directory_entry& entry, const std::string& 
   if (!entry.is_symlink(error) && entry.is_directory(error)) return;
   std::string path = entry.path().lexically_relative(directory).string();
   struct stat status {};
-  if (!MayBeTraceFileName(entry.path().filename().string())) {
+  if (!CanBeTraceFileName(entry.path().filename().string())) {
     if (listing.others++ == 0 || path < listing.other) listing.other = std::move(path);
     return;
   }
@@ -52,7 +52,7 @@ void AddEntry(const std::filesystem::directory_entry& entry, const std::string& 
 // A file that does not end as a trace should is read anyway once it has not changed for this long.
 constexpr uint64_t kIncompleteWaitNs = 10'000'000'000;
 // A file that changed while it was looked through is opened again after this time.
-constexpr uint64_t kOpenAgainNs = 1'000'000'000;
+constexpr uint64_t kReopenNs = 1'000'000'000;
 // An order this much older than the capture's own time belongs to a capture that began without this
 // agent.
 constexpr uint64_t kLateNs = 2'000'000'000;
@@ -111,7 +111,7 @@ bool IsTraceFileName(std::string_view name) {
   return name == "trace.json" || name.ends_with(".trace.json");
 }
 
-bool MayBeTraceFileName(std::string_view name) {
+bool CanBeTraceFileName(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".json.gz") || name.ends_with(".pb");
 }
 
@@ -130,7 +130,7 @@ uint32_t PidOfDirectory(std::string_view path) {
   return error == std::errc() && end == digits.data() + digits.size() ? pid : 0;
 }
 
-bool LookAtFile(const std::string& path, FileState& state) {
+bool InspectFile(const std::string& path, FileState& state) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
   state = StateOf(status);
@@ -164,41 +164,42 @@ DirectoryListing ListTraceFiles(const std::string& directory) {
   return listing;
 }
 
-FrameworkCapture::FrameworkCapture(const CaptureId& capture_id, const Surroundings& surroundings,
+FrameworkCapture::FrameworkCapture(const CaptureId& capture_id,
+                                   const CaptureEnvironment& capture_environment,
                                    std::span<const StreamCursor> cursors, bool is_over)
     : capture_id_(capture_id),
-      surroundings_(surroundings),
+      capture_environment_(capture_environment),
       cursors_(cursors.begin(), cursors.end()),
       is_over_(is_over),
       came_late_(!cursors.empty() ||
-                 surroundings.clock.RealtimeNs() > StartOf(capture_id) + kLateNs),
+                 capture_environment.clock.RealtimeNs() > StartOf(capture_id) + kLateNs),
       started_realtime_ns_(StartOf(capture_id)) {
   for (const StreamCursor& cursor : cursors_) {
     if (cursor.sequence_mark != 0) contents_.emplace(cursor.sequence_mark, cursor.stream.name);
   }
   // Files of the command line first: they belong to every capture.
   std::set<std::string> names;
-  for (const std::string& path : surroundings_.files.files) {
+  for (const std::string& path : capture_environment_.files.files) {
     FileState state;
-    LookAtFile(path, state);
+    InspectFile(path, state);
     // Two files with the same name in different folders are distinguished by their paths.
     std::string name = BaseName(path);
     if (!names.insert(name).second) name = path;
     AddFile(path, std::move(name), state, true);
   }
-  if (!surroundings_.files.directory.empty()) {
-    before_ = ListTraceFiles(surroundings_.files.directory).files;
+  if (!capture_environment_.files.directory.empty()) {
+    before_ = ListTraceFiles(capture_environment_.files.directory).files;
     // A capture that began earlier: files that came since are recognised by their times now, before
     // they change again.
-    if (came_late_) Look();
+    if (came_late_) Poll();
   }
 }
 
 void FrameworkCapture::Stop() {
   if (stopping_) return;
-  Look();
+  Poll();
   stopping_ = true;
-  stopped_ns_ = surroundings_.clock.MonotonicNs();
+  stopped_ns_ = capture_environment_.clock.MonotonicNs();
 }
 
 bool FrameworkCapture::IsNews(const std::string& name, const FileState& state) const {
@@ -219,13 +220,13 @@ void FrameworkCapture::AddFile(std::string path, std::string name, const FileSta
   file.path = std::move(path);
   file.seen = state;
   file.listed = listed;
-  file.changed_ns = surroundings_.clock.MonotonicNs();
+  file.changed_ns = capture_environment_.clock.MonotonicNs();
   std::string key = file.name;
   files_.emplace(std::move(key), std::move(file));
 }
 
-void FrameworkCapture::Look() {
-  const std::string& directory = surroundings_.files.directory;
+void FrameworkCapture::Poll() {
+  const std::string& directory = capture_environment_.files.directory;
   if (directory.empty()) return;
   listing_ = ListTraceFiles(directory);
   const auto now = std::exchange(listing_.files, {});
@@ -250,7 +251,7 @@ void FrameworkCapture::Observe(File& file, const FileState& state) {
   file.settled = file.seen == state;
   if (!file.settled) {
     file.seen = state;
-    file.changed_ns = surroundings_.clock.MonotonicNs();
+    file.changed_ns = capture_environment_.clock.MonotonicNs();
     file.incomplete = false;
   }
   // What comes after the end of the capture is no part of it.
@@ -267,14 +268,14 @@ bool FrameworkCapture::Step() {
 
 bool FrameworkCapture::StepFile(File& file) {
   if (file.current == nullptr) {
-    if (file.fate != Fate::kWaiting || !MayOpen(file)) return false;
+    if (file.fate != Fate::kWaiting || !CanOpen(file)) return false;
     Open(file);
     return true;
   }
   switch (file.current->state()) {
     case TraceFileStream::State::kScanning:
     case TraceFileStream::State::kReading:
-      file.current->Step(surroundings_.shapes);
+      file.current->Step(capture_environment_.shapes);
       break;
     case TraceFileStream::State::kScanned:
       switch (SessionPartOf(file)) {
@@ -304,23 +305,23 @@ bool FrameworkCapture::StepFile(File& file) {
       GiveUp(file, Fate::kFailed, file.current->problem());
       break;
     case TraceFileStream::State::kChanged:
-      OpenAgain(file);
+      Reopen(file);
       break;
     case TraceFileStream::State::kEnded:
-      TakeEnded(file);
+      HandleEnded(file);
       break;
   }
   return true;
 }
 
-bool FrameworkCapture::MayOpen(const File& file) const {
-  if (surroundings_.clock.MonotonicNs() < file.not_before_ns) return false;
+bool FrameworkCapture::CanOpen(const File& file) const {
+  if (capture_environment_.clock.MonotonicNs() < file.not_before_ns) return false;
   if (file.listed || WasWaitedFor(file)) return true;
   return file.settled && !file.incomplete;
 }
 
 bool FrameworkCapture::WasWaitedFor(const File& file) const {
-  const uint64_t now = surroundings_.clock.MonotonicNs();
+  const uint64_t now = capture_environment_.clock.MonotonicNs();
   return now - file.changed_ns >= kIncompleteWaitNs ||
          (stopping_ && now - stopped_ns_ >= kIncompleteWaitNs);
 }
@@ -338,7 +339,7 @@ void FrameworkCapture::Open(File& file) {
   }
   TraceFileStream::Options options;
   // Listed files are the operator's own choice, so links in their paths are followed.
-  if (!file.listed) options.root = surroundings_.files.directory;
+  if (!file.listed) options.root = capture_environment_.files.directory;
   options.must_be_trace = file.must_be_trace;
   if (!file.streams.empty()) {
     // A file that was appended to continues the earlier content, which is then not read again.
@@ -360,7 +361,7 @@ void FrameworkCapture::GiveUp(File& file, Fate fate, std::string problem) {
 }
 
 // The file changed while it was scanned, before anything of it was stored.
-void FrameworkCapture::OpenAgain(File& file) {
+void FrameworkCapture::Reopen(File& file) {
   if (stopping_ && WasWaitedFor(file) && file.openings > 1) {
     AddRemark(RemarkKind::kFileChanged, 1, file.name + ": it keeps changing and is not read",
               remarks_);
@@ -368,14 +369,14 @@ void FrameworkCapture::OpenAgain(File& file) {
   }
   file.current.reset();
   file.settled = false;
-  file.not_before_ns = surroundings_.clock.MonotonicNs() + kOpenAgainNs;
+  file.not_before_ns = capture_environment_.clock.MonotonicNs() + kReopenNs;
 }
 
 StreamIdentity FrameworkCapture::IdentityOf(const File& file, uint32_t version) const {
   StreamIdentity identity;
-  identity.agent_id = surroundings_.files.agent_id;
-  identity.worker.instance_id = surroundings_.files.instance_id;
-  identity.worker.boot_id = surroundings_.files.boot_id;
+  identity.agent_id = capture_environment_.files.agent_id;
+  identity.worker.instance_id = capture_environment_.files.instance_id;
+  identity.worker.boot_id = capture_environment_.files.boot_id;
   identity.worker.pid = PidOfDirectory(file.path);
   identity.kind = StreamKind::kFramework;
   identity.nc_idx = limits::kNoNcIdx;
@@ -426,7 +427,7 @@ FrameworkCapture::SessionPart FrameworkCapture::SessionPartOf(File& file) {
     return !other.streams.empty() || FindCursor(IdentityOf(other, 1)) != nullptr ||
            (other.current != nullptr && other.current->state() == TraceFileStream::State::kReading);
   };
-  const auto say_twice = [this](const File& of, const File& kept) {
+  const auto report_twice = [this](const File& of, const File& kept) {
     AddRemark(RemarkKind::kSameContent, 1,
               fmt::format("{}: {} has the events of the same session", of.name, kept.name),
               remarks_);
@@ -436,7 +437,7 @@ FrameworkCapture::SessionPart FrameworkCapture::SessionPartOf(File& file) {
   if (file.current->facts().kind == ContentKind::kXSpace) {
     for (const auto& [name, other] : files_) {
       if (IsXSpaceName(other.path) || !is_begun(other) || XSpaceOf(other) != &file) continue;
-      return say_twice(file, other);
+      return report_twice(file, other);
     }
     return SessionPart::kOwn;
   }
@@ -447,7 +448,7 @@ FrameworkCapture::SessionPart FrameworkCapture::SessionPartOf(File& file) {
                                         : !xspace->streams.empty() ? xspace->streams.back().get()
                                                                    : nullptr;
     const bool is_whole = read == nullptr || read->facts().complete;
-    return is_whole ? say_twice(file, *xspace) : SessionPart::kOwn;
+    return is_whole ? report_twice(file, *xspace) : SessionPart::kOwn;
   }
   return xspace->fate == Fate::kWaiting ? SessionPart::kWaiting : SessionPart::kOwn;
 }
@@ -493,8 +494,9 @@ void FrameworkCapture::EndOvertaken(const StreamCursor& cursor) {
     return writer->stream() == cursor.stream;
   });
   if (known != overtaken_.end()) return;
-  auto writer = std::make_unique<StreamWriter>(capture_id_, cursor.stream, surroundings_.clock,
-                                               surroundings_.sink, surroundings_.metrics);
+  auto writer =
+      std::make_unique<StreamWriter>(capture_id_, cursor.stream, capture_environment_.clock,
+                                     capture_environment_.sink, capture_environment_.metrics);
   writer->Resume(cursor);
   const std::string detail = fmt::format(
       "after {} elements: the file changed before all of it was read", cursor.source_position);
@@ -526,9 +528,9 @@ void FrameworkCapture::BeginStream(File& file, StreamIdentity identity,
   if (cursor == nullptr && !file.streams.empty() && !is_continuation) {
     AddRemark(RemarkKind::kFileRewritten, 1, file.name, remarks_);
   }
-  auto writer =
-      std::make_unique<StreamWriter>(capture_id_, std::move(identity), surroundings_.clock,
-                                     surroundings_.sink, surroundings_.metrics, options);
+  auto writer = std::make_unique<StreamWriter>(
+      capture_id_, std::move(identity), capture_environment_.clock, capture_environment_.sink,
+      capture_environment_.metrics, options);
   uint64_t first_element = is_continuation ? file.streams.back()->position() : 0;
   if (cursor != nullptr) {
     writer->Resume(*cursor);
@@ -537,7 +539,7 @@ void FrameworkCapture::BeginStream(File& file, StreamIdentity identity,
   file.current->Read(std::move(writer), first_element, is_continuation && cursor == nullptr);
 }
 
-void FrameworkCapture::TakeEnded(File& file) {
+void FrameworkCapture::HandleEnded(File& file) {
   const bool has_changed = file.current->has_changed();
   file.streams.push_back(std::move(file.current));
   file.fate = Fate::kRead;
@@ -545,7 +547,7 @@ void FrameworkCapture::TakeEnded(File& file) {
     // The new content is read as a stream of its own.
     file.fate = Fate::kWaiting;
     file.settled = false;
-    file.not_before_ns = surroundings_.clock.MonotonicNs() + kOpenAgainNs;
+    file.not_before_ns = capture_environment_.clock.MonotonicNs() + kReopenNs;
   }
 }
 
@@ -608,10 +610,11 @@ std::vector<Remark> FrameworkCapture::Remarks() const {
               remarks);
   }
   if (listing_.is_truncated) {
-    AddRemark(RemarkKind::kTooManyFiles, 1,
-              fmt::format("{} has more than {} entries; files beyond the limit are not found",
-                          surroundings_.files.directory, limits::kFrameworkDirectoryEntriesMax),
-              remarks);
+    AddRemark(
+        RemarkKind::kTooManyFiles, 1,
+        fmt::format("{} has more than {} entries; files beyond the limit are not found",
+                    capture_environment_.files.directory, limits::kFrameworkDirectoryEntriesMax),
+        remarks);
   }
   return remarks;
 }
@@ -619,8 +622,8 @@ std::vector<Remark> FrameworkCapture::Remarks() const {
 CaptureWorkerStatus FrameworkCapture::status() const {
   CaptureWorkerStatus status;
   status.capture_id = capture_id_;
-  status.worker.instance_id = surroundings_.files.instance_id;
-  status.worker.boot_id = surroundings_.files.boot_id;
+  status.worker.instance_id = capture_environment_.files.instance_id;
+  status.worker.boot_id = capture_environment_.files.boot_id;
   status.framework = true;
   size_t failed = 0;
   std::set<std::string_view> with_problem;

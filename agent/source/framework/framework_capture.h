@@ -28,7 +28,7 @@ namespace neurontrace {
 bool IsTraceFileName(std::string_view name);
 // Returns true for names of files that may be traces, which their content decides: *.json,
 // *.json.gz and *.pb. Schedulers, launchers and people rename what profilers write. Pure.
-bool MayBeTraceFileName(std::string_view name);
+bool CanBeTraceFileName(std::string_view name);
 
 // Returns the pid in a directory name `<instance>_pid_<pid>`, as the vendor's tools lay out their
 // output; 0 if there is none. `path` is that of a file in the directory. Pure.
@@ -36,7 +36,7 @@ uint32_t PidOfDirectory(std::string_view path);
 
 // Sets `state` to that of a file; returns false if it cannot be examined or is not a regular file.
 // Follows links. Blocks for the disk.
-bool LookAtFile(const std::string& path, FileState& state);
+bool InspectFile(const std::string& path, FileState& state);
 
 // The result of ListTraceFiles. Used for one look at the watched directory.
 struct DirectoryListing {
@@ -80,7 +80,7 @@ struct FrameworkFiles {
 class FrameworkCapture {
  public:
   // What the streams need; all of it outlives the capture.
-  struct Surroundings {
+  struct CaptureEnvironment {
     const FrameworkFiles& files;
     const Clock& clock;
     ChunkSink& sink;
@@ -90,7 +90,7 @@ class FrameworkCapture {
 
   // Starts the capture. With `is_over` it has already been ordered to stop, and only the files of
   // `cursors` belong to it.
-  FrameworkCapture(const CaptureId& capture_id, const Surroundings& surroundings,
+  FrameworkCapture(const CaptureId& capture_id, const CaptureEnvironment& capture_environment,
                    std::span<const StreamCursor> cursors, bool is_over);
 
   // Ends the capture: files that come later do not belong to it. Files that are being written at
@@ -98,7 +98,7 @@ class FrameworkCapture {
   void Stop();
 
   // Lists the directory and takes note of new and changed files; to be called twice a second.
-  void Look();
+  void Poll();
   // Does one bounded piece of work; returns false if there is none now.
   bool Step();
 
@@ -159,7 +159,7 @@ class FrameworkCapture {
   // Advances one file by one step; returns false if it waits for something.
   bool StepFile(File& file);
   // Returns whether the file may be opened: once two looks have found it unchanged.
-  bool MayOpen(const File& file) const;
+  bool CanOpen(const File& file) const;
   // Returns whether the file has not changed for long enough to be read although it looks
   // incomplete.
   bool WasWaitedFor(const File& file) const;
@@ -175,8 +175,8 @@ class FrameworkCapture {
   // Decides which of the two formats of a JAX session is read.
   SessionPart SessionPartOf(File& file);
   // Handles that the current stream has handed over everything.
-  void TakeEnded(File& file);
-  void OpenAgain(File& file);
+  void HandleEnded(File& file);
+  void Reopen(File& file);
   // Ends the work on a file with this fate.
   void GiveUp(File& file, Fate fate, std::string problem);
   StreamIdentity IdentityOf(const File& file, uint32_t version) const;
@@ -188,7 +188,7 @@ class FrameworkCapture {
   void AddNoTraceRemark(std::vector<Remark>& remarks) const;
 
   const CaptureId capture_id_;
-  const Surroundings surroundings_;
+  const CaptureEnvironment capture_environment_;
   std::vector<StreamCursor> cursors_;
   const bool is_over_;
   const bool came_late_;                     // the capture was running before this agent knew it

@@ -24,7 +24,7 @@ using ::testing::UnorderedElementsAre;
 
 FileState StateOfPath(const std::string& path) {
   FileState state;
-  EXPECT_TRUE(LookAtFile(path, state)) << path;
+  EXPECT_TRUE(InspectFile(path, state)) << path;
   return state;
 }
 
@@ -91,7 +91,7 @@ TEST_F(FrameworkChangesTest, OverwrittenAfterItWasReadItIsAnotherStream) {
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
 }
 
-TEST_F(FrameworkChangesTest, NeitherSizeNorTimeHasToTellOfOverwriting) {
+TEST_F(FrameworkChangesTest, DetectsOverwriteWithSameSizeAndTime) {
   MakeSource({}, true);
   Start();
   Write(path_, TraceText(0, 100, "]}", 0), 1);
@@ -102,7 +102,7 @@ TEST_F(FrameworkChangesTest, NeitherSizeNorTimeHasToTellOfOverwriting) {
   EXPECT_THAT(Ranks(), ElementsAre("trace.trace.json 0", "~2/trace.trace.json 1"));
 }
 
-TEST_F(FrameworkChangesTest, WhatOnlyGetsAnotherNameModeOrPackingCountsOnce) {
+TEST_F(FrameworkChangesTest, RenamedOrRepackedFileCountsOnce) {
   MakeSource({}, true);
   Start();
   const std::string text = TraceText(0, 100);
@@ -124,7 +124,7 @@ TEST_F(FrameworkChangesTest, WhatOnlyGetsAnotherNameModeOrPackingCountsOnce) {
               HasSubstr("archived.json.gz: it has the same content as trace.trace.json\n"));
 }
 
-TEST_F(FrameworkChangesTest, OfAFileThatGrowsTheNewElementsAreRead) {
+TEST_F(FrameworkChangesTest, ReadsNewElementsOfGrowingFile) {
   MakeSource({}, true);
   Start();
   const std::string element = R"({"ph":"i","ts":)";
@@ -174,7 +174,7 @@ TEST_F(FrameworkChangesTest, RestartedItDoesNotContinueWithOtherContent) {
   EXPECT_THAT(Chunks(), IsEmpty());
 }
 
-TEST_F(FrameworkChangesTest, OfMoreFilesThanACaptureReadsTheOthersAreCounted) {
+TEST_F(FrameworkChangesTest, CountsFilesBeyondLimit) {
   constexpr uint64_t kFiles = limits::kFrameworkFilesPerCaptureMax + 104;
   MakeSource({}, true);
   Start();
@@ -196,7 +196,7 @@ TEST_F(FrameworkChangesTest, OfMoreFilesThanACaptureReadsTheOthersAreCounted) {
   EXPECT_THAT(DetailsOf(RemarkKind::kNoTrace), HasSubstr("checkpoints/0.json: JSON without"));
 }
 
-TEST_F(FrameworkChangesTest, ContentDecidesAndWhatIsNoTraceIsSaid) {
+TEST_F(FrameworkChangesTest, DetectsTraceByContentAndReportsOthers) {
   MakeSource({}, true);
   Start();
   Write(watched_ + "/libkineto_activities_4100.json", TraceText(0, 1), 1);
@@ -227,11 +227,11 @@ class ChangingStreamTest : public FrameworkChangesTest {
             clock_, sink_, metrics_),
         0);
   }
-  void LookThrough() {
+  void ScanAll() {
     while (stream_->state() == TraceFileStream::State::kScanning) stream_->Step(shapes_);
   }
   void StepUntilEventsAreRead() {
-    LookThrough();
+    ScanAll();
     BeginToRead();
     while (stream_->counts().read == 0) stream_->Step(shapes_);
   }
@@ -296,21 +296,21 @@ TEST_F(ChangingStreamTest, CutWhileItIsReadTheRestIsLost) {
   EXPECT_TRUE(sink_.Losses()[0].events_unknown);
 }
 
-TEST_F(ChangingStreamTest, ChangedWhileItIsLookedThroughNothingOfItIsRead) {
+TEST_F(ChangingStreamTest, FileChangedDuringScanIsNotRead) {
   Write(path_, TraceText(0, 200'000));
   Open();
   stream_->Step(shapes_);
   stream_->Step(shapes_);
   ASSERT_EQ(stream_->state(), TraceFileStream::State::kScanning);
   std::filesystem::resize_file(path_, 100'000);
-  LookThrough();
+  ScanAll();
   EXPECT_EQ(stream_->state(), TraceFileStream::State::kChanged);
 }
 
 TEST_F(ChangingStreamTest, OtherContentBetweenTheTwoReadingsIsNoticed) {
   Write(path_, TraceText(10'000, 100, "]}", 0));
   Open();
-  LookThrough();
+  ScanAll();
   OverwriteSecretly(path_, TraceText(40'000, 100, "]}", 1));
   BeginToRead();
   StepToTheEnd();

@@ -53,7 +53,7 @@ std::vector<std::string> Cut(std::string_view text, size_t step, size_t window_b
 }
 
 // Sound JSON is never taken for damaged.
-void CheckSound(std::string_view text) {
+void CheckReader(std::string_view text) {
   constexpr size_t kDepthMax = 64;
   simdjson::dom::parser parser;
   const simdjson::padded_string padded(text);
@@ -124,7 +124,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto whole = neurontrace::Cut(text, size + 1, size + 1);
   // A small window grows with longer elements.
   neurontrace::Check(neurontrace::Cut(text, 1, 16) == whole);
-  neurontrace::CheckSound(text);
+  neurontrace::CheckReader(text);
   neurontrace::ParseAll(text);
   return 0;
 }

@@ -75,7 +75,7 @@ class FrameworkSessionTest : public FrameworkSourceTest {
     return lines;
   }
   // Of all chunks, by kind.
-  uint64_t SaidOfStreams(RemarkKind kind) const {
+  uint64_t RemarksOfStreams(RemarkKind kind) const {
     uint64_t count = 0;
     for (const auto& entry : sink_.entries) {
       for (const Remark& remark : entry.chunk.header.remarks) {
@@ -96,16 +96,16 @@ TEST_F(FrameworkSessionTest, JsonTakesItsBaseFromTheXSpaceBesideIt) {
   EXPECT_THAT(Spans(), ElementsAre(At("vm.trace.json", kSessionNs + 1'000'000),
                                    At("vm.trace.json", kSessionNs + 1'500'000),
                                    At("vm.trace.json", kSessionNs + 2'000'000)));
-  EXPECT_EQ(SaidOfStreams(RemarkKind::kUnknownOrigin), 0u);
+  EXPECT_EQ(RemarksOfStreams(RemarkKind::kUnknownOrigin), 0u);
 }
 
-TEST_F(FrameworkSessionTest, WithoutABaseTimesStayTheFilesOwnAndThatIsSaid) {
+TEST_F(FrameworkSessionTest, WithoutBaseKeepsFileTimesAndReportsIt) {
   Record({Write(folder_ + "/vm.trace.json", JaxJson())});
   EndRecording();
   EXPECT_THAT(Spans(), ElementsAre(At("vm.trace.json", 1'000'000, " own"),
                                    At("vm.trace.json", 1'500'000, " own"),
                                    At("vm.trace.json", 2'000'000, " own")));
-  EXPECT_EQ(SaidOfStreams(RemarkKind::kUnknownOrigin), 1u);
+  EXPECT_EQ(RemarksOfStreams(RemarkKind::kUnknownOrigin), 1u);
 }
 
 TEST_F(FrameworkSessionTest, AnXSpaceIsRead) {
@@ -124,10 +124,10 @@ TEST_F(FrameworkSessionTest, AnXSpaceWithoutABeginKeepsItsOwnTime) {
   EXPECT_THAT(Spans(), ElementsAre(At("vm.xplane.pb", 1'000'000, " own"),
                                    At("vm.xplane.pb", 1'500'000, " own"),
                                    At("vm.xplane.pb", 2'000'000, " own")));
-  EXPECT_EQ(SaidOfStreams(RemarkKind::kUnknownOrigin), 1u);
+  EXPECT_EQ(RemarksOfStreams(RemarkKind::kUnknownOrigin), 1u);
 }
 
-TEST_F(FrameworkSessionTest, OfBothFilesOfASessionTheXSpaceIsRead) {
+TEST_F(FrameworkSessionTest, PrefersXSpaceOverJsonOfSameSession) {
   Record({}, true);
   const std::string session = watched_ + "/plugins/profile/one/";
   Write(session + "vm.trace.json", JaxJson());
@@ -166,7 +166,7 @@ TEST_F(FrameworkSessionTest, BesideADamagedXSpaceTheJsonIsRead) {
   // The plane that is whole, and the JSON.
   EXPECT_EQ(Spans().size(), 6u);
   EXPECT_EQ(Remarked(RemarkKind::kSameContent), 0u);
-  EXPECT_TRUE(status().events_lost > 0 || SaidOfStreams(RemarkKind::kDamagedElement) > 0);
+  EXPECT_TRUE(status().events_lost > 0 || RemarksOfStreams(RemarkKind::kDamagedElement) > 0);
 }
 
 }  // namespace

@@ -11,9 +11,9 @@ namespace neurontrace {
 namespace {
 
 // Periods of the work on the agent's sequence; a share is one part in so many.
-constexpr uint64_t kLookNs = 500'000'000;   // between two looks at the directory
-constexpr uint64_t kLookShare = 20;         // a look takes at most one in so many parts of the time
-constexpr uint64_t kTellNs = 50'000'000;    // between two looks at the result of the work
+constexpr uint64_t kPollNs = 500'000'000;   // between two looks at the directory
+constexpr uint64_t kPollShare = 20;         // a look takes at most one in so many parts of the time
+constexpr uint64_t kReportNs = 50'000'000;  // between two looks at the result of the work
 constexpr uint64_t kNoRoomNs = 10'000'000;  // while the queue has no room
 
 }  // namespace
@@ -59,7 +59,7 @@ bool FrameworkSource::Selects(const CaptureSpec& spec) const {
 void FrameworkSource::Arm(const SourceOrder& order) {
   if (!Selects(order.spec) || captures_.contains(order.capture_id)) return;
   armed_.insert_or_assign(order.capture_id, order);
-  TellPlainly(order.capture_id, CaptureWorkerState::kArmed, "");
+  ReportState(order.capture_id, CaptureWorkerState::kArmed, "");
 }
 
 // A begin without an arm is ignored: the capture is not known here or does not select this
@@ -69,11 +69,11 @@ void FrameworkSource::BeginArmed(const CaptureId& capture_id) {
   if (armed == armed_.end()) return;
   const SourceOrder order = std::move(armed->second);
   Begin(order, false);
-  TellPlainly(capture_id, CaptureWorkerState::kRecording, "no trace file yet");
+  ReportState(capture_id, CaptureWorkerState::kRecording, "no trace file yet");
 }
 
 // While there is no file whose status would say more.
-void FrameworkSource::TellPlainly(const CaptureId& capture_id, CaptureWorkerState state,
+void FrameworkSource::ReportState(const CaptureId& capture_id, CaptureWorkerState state,
                                   const char* detail) {
   CaptureWorkerStatus status{
       .capture_id = capture_id,
@@ -94,16 +94,18 @@ void FrameworkSource::Begin(const SourceOrder& order, bool is_over) {
     // Cursors of all sources come with an order.
     if (cursor.stream.kind == StreamKind::kFramework) own.push_back(cursor);
   }
-  const FrameworkCapture::Surroundings surroundings{files_, clock_, sink_, metrics_, shapes_};
+  const FrameworkCapture::CaptureEnvironment capture_environment{files_, clock_, sink_, metrics_,
+                                                                 shapes_};
   Capture& capture = captures_[order.capture_id];
-  capture.files = std::make_unique<FrameworkCapture>(order.capture_id, surroundings, own, is_over);
+  capture.files =
+      std::make_unique<FrameworkCapture>(order.capture_id, capture_environment, own, is_over);
   ScheduleWork();
   SchedulePoll();
 }
 
 void FrameworkSource::Stop(const CaptureId& capture_id, uint64_t) {
   if (armed_.erase(capture_id) != 0) {
-    TellPlainly(capture_id, CaptureWorkerState::kComplete, "stopped before it began");
+    ReportState(capture_id, CaptureWorkerState::kComplete, "stopped before it began");
   }
   const auto it = captures_.find(capture_id);
   if (it == captures_.end()) return;
@@ -158,36 +160,36 @@ void FrameworkSource::ScheduleWork() {
   After(0, &FrameworkSource::Work);
 }
 
-void FrameworkSource::Look() {
-  look_scheduled_ = false;
+void FrameworkSource::Poll() {
+  poll_scheduled_ = false;
   if (captures_.empty()) return;
   const uint64_t now = clock_.MonotonicNs();
   // A directory on a slow volume is listed less often, so that listing takes at most a twentieth of
   // the time of the agent's sequence.
-  const bool at_directory = now - looked_ns_ >= std::max(kLookNs, kLookShare * look_took_ns_);
+  const bool at_directory = now - polled_ns_ >= std::max(kPollNs, kPollShare * poll_duration_ns_);
   for (auto& [capture_id, capture] : captures_) {
-    if (at_directory) capture.files->Look();
-    Tell(capture);
+    if (at_directory) capture.files->Poll();
+    Report(capture);
   }
   if (at_directory) {
-    looked_ns_ = now;
-    look_took_ns_ = clock_.MonotonicNs() - now;
+    polled_ns_ = now;
+    poll_duration_ns_ = clock_.MonotonicNs() - now;
     ScheduleWork();
   }
   SchedulePoll();
 }
 
 void FrameworkSource::SchedulePoll() {
-  if (std::exchange(look_scheduled_, true)) return;
-  After(kTellNs, &FrameworkSource::Look);
+  if (std::exchange(poll_scheduled_, true)) return;
+  After(kReportNs, &FrameworkSource::Poll);
 }
 
-void FrameworkSource::Tell(Capture& capture) {
+void FrameworkSource::Report(Capture& capture) {
   // A capture without files reports only its beginning and its end.
   if (!capture.files->has_files()) {
     // It was reported as taking part, so its end is reported too.
     if (capture.told.state == CaptureWorkerState::kRecording && capture.files->finished()) {
-      TellPlainly(capture.told.capture_id, CaptureWorkerState::kComplete, "no trace file appeared");
+      ReportState(capture.told.capture_id, CaptureWorkerState::kComplete, "no trace file appeared");
     }
     return;
   }

@@ -46,7 +46,7 @@ class FrameworkSource final : public Source {
   // Returns true if the capture includes framework traces of this instance.
   bool Selects(const CaptureSpec& spec) const;
   // Reports a status of the instance without any file.
-  void TellPlainly(const CaptureId& capture_id, CaptureWorkerState state, const char* detail);
+  void ReportState(const CaptureId& capture_id, CaptureWorkerState state, const char* detail);
   // The parts of ApplyOrder. An armed capture has no files yet: those that come before it begins do
   // not belong to it.
   void Arm(const SourceOrder& order);
@@ -55,10 +55,10 @@ class FrameworkSource final : public Source {
   void Begin(const SourceOrder& order, bool is_over);
   void Work();  // a piece of every capture's work, then again if there is more
   void ScheduleWork();
-  void Look();  // at the directory, and at the result of the work
+  void Poll();  // at the directory, and at the result of the work
   void SchedulePoll();
   // Reports the status if it has changed.
-  void Tell(Capture& capture);
+  void Report(Capture& capture);
   // Posts a task that does nothing if this was destroyed by then.
   void After(uint64_t delay_ns, void (FrameworkSource::*task)());
 
@@ -72,9 +72,9 @@ class FrameworkSource final : public Source {
   std::map<CaptureId, Capture> captures_;
   std::map<CaptureId, SourceOrder> armed_;  // captures that have not begun
   bool work_scheduled_ = false;
-  bool look_scheduled_ = false;
-  uint64_t looked_ns_ = 0;     // monotonic
-  uint64_t look_took_ns_ = 0;  // the last one
+  bool poll_scheduled_ = false;
+  uint64_t polled_ns_ = 0;         // monotonic
+  uint64_t poll_duration_ns_ = 0;  // the last one
   WeakTasks weak_tasks_;
 };
 

@@ -69,7 +69,7 @@ TEST_F(FrameworkSourceTest, CapturesThatLeaveItOutPassItBy) {
   EXPECT_THAT(Chunks(), IsEmpty());
 }
 
-TEST_F(FrameworkSourceTest, FilesOfOneNameAreToldApart) {
+TEST_F(FrameworkSourceTest, DistinguishesFilesOfSameName) {
   MakeSource({Write(folder_ + "/a/x.trace.json", TraceText(0, 1)),
               Write(folder_ + "/b/x.trace.json", TraceText(0, 2))});
   Start();
@@ -78,7 +78,7 @@ TEST_F(FrameworkSourceTest, FilesOfOneNameAreToldApart) {
               UnorderedElementsAre("x.trace.json 0 1 end", folder_ + "/b/x.trace.json 0 2 end"));
 }
 
-TEST_F(FrameworkSourceTest, NamesThatCannotBeSentAreToldApartAndFoundAgain) {
+TEST_F(FrameworkSourceTest, DistinguishesUnsendableNamesAcrossRestart) {
   std::string folders;
   for (int i = 0; i < 100; ++i) folders += "é";
   folders += "/" + std::string(200, 'd') + "/" + std::string(150, 'n');
@@ -145,7 +145,7 @@ TEST_F(FrameworkSourceTest, AFileOfAnUncleanNameThatIsBeingWrittenIsWaitedForToo
   EXPECT_EQ(sink_.entries[0].chunk.header.event_count, 4u);
 }
 
-TEST_F(FrameworkSourceTest, WatchedDirectoryGivesWhatComesOrChangesDuringTheCapture) {
+TEST_F(FrameworkSourceTest, ReadsFilesAddedOrChangedDuringCapture) {
   Write(watched_ + "/old.trace.json", TraceText(0, 1), -100);
   Write(watched_ + "/rewritten.trace.json", TraceText(0, 1), -100);
   MakeSource({}, true);
@@ -192,7 +192,7 @@ TEST_F(FrameworkSourceTest, MappingFilesAreFoundBesideTheTraces) {
                         R"("data":{"seq_nr":[12],"th_id":[null],"stream_id":[null]})"));
 }
 
-TEST_F(FrameworkSourceTest, AMappingFileOfAnotherVersionIsRefusedInWords) {
+TEST_F(FrameworkSourceTest, RefusesMappingFileOfUnsupportedVersionWithMessage) {
   MakeSource({Write(folder_ + "/framework_mapping_1.json", R"({"version":7,"data":[{}]})"),
               Write(folder_ + "/a.trace.json", TraceText(0, 3))});
   Start();
@@ -241,7 +241,7 @@ TEST_F(FrameworkSourceTest, FileThatIsBeingWrittenIsWaitedFor) {
   EXPECT_THAT(Chunks(), ElementsAre("growing.trace.json 0 20 end"));
 }
 
-TEST_F(FrameworkSourceTest, FileThatStaysCutIsReadAsFarAsItGoes) {
+TEST_F(FrameworkSourceTest, ReadsTruncatedFileAsFarAsPossible) {
   MakeSource({}, true);
   Start();
   Write(watched_ + "/cut.trace.json", TraceText(0, 12, ""), 1);
@@ -258,7 +258,7 @@ TEST_F(FrameworkSourceTest, FileThatStaysCutIsReadAsFarAsItGoes) {
   EXPECT_THAT(status().detail, HasSubstr("is truncated"));
 }
 
-TEST_F(FrameworkSourceTest, FileThatIsNotThereIsSaid) {
+TEST_F(FrameworkSourceTest, ReportsMissingFile) {
   MakeSource({folder_ + "/none.trace.json"});
   Start();
   source_->Stop(capture_, Source::kStopNow);
@@ -280,7 +280,7 @@ TEST_F(FrameworkSourceTest, WaitsWhileTheQueueHasNoRoom) {
   EXPECT_THAT(Chunks(), ElementsAre("a.trace.json 0 5 end"));
 }
 
-TEST_F(FrameworkSourceTest, RestartGoesOnBehindWhatIsStored) {
+TEST_F(FrameworkSourceTest, RestartContinuesAfterStoredEvents) {
   MakeSource({Write(folder_ + "/a.trace.json", TraceText(0, 20'000))});
   Start();
   Pass(500);
@@ -324,7 +324,7 @@ TEST_F(FrameworkSourceTest, RestartFindsTheFilesThatCameWhileItWasAway) {
   EXPECT_THAT(Chunks(), ElementsAre("meanwhile.trace.json 0 2 end"));
 }
 
-TEST_F(FrameworkSourceTest, ACaptureThatIsOverFinishesWhatWasBegunAndBeginsNothing) {
+TEST_F(FrameworkSourceTest, EndedCaptureFinishesStartedFilesOnly) {
   MakeSource({Write(folder_ + "/a.trace.json", TraceText(0, 20'000))});
   Start();
   Pass(500);
@@ -362,7 +362,7 @@ TEST_F(FrameworkSourceTest, ArmedItReadsNothingBeforeItBegins) {
   EXPECT_THAT(Chunks(), testing::SizeIs(testing::Ge(1u)));
 }
 
-TEST_F(FrameworkSourceTest, ArmedForADirectoryIntoWhichNothingComesItEndsAllTheSame) {
+TEST_F(FrameworkSourceTest, ArmedCaptureEndsWithEmptyDirectory) {
   MakeSource({}, true);
   capture_ = CaptureId::Make(clock_, random_);
   source_->ApplyOrder(SourceOrder::Arm(capture_, spec_, {}));
@@ -404,12 +404,12 @@ TEST_F(FrameworkSourceTest, ForgottenCaptureLeavesNothingBehind) {
   EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
-TEST(TraceFileNames, ContentDecidesForNamesThatProfilersDoNotGive) {
+TEST(TraceFileNames, DetectsUnusualNamesByContent) {
   for (const char* name : {"x.json", "rank-0.json.gz", "host.xplane.pb", "trace.json"}) {
-    EXPECT_TRUE(MayBeTraceFileName(name)) << name;
+    EXPECT_TRUE(CanBeTraceFileName(name)) << name;
   }
   for (const char* name : {"x.jsonl", "x.json.tmp", "x.json.gz.gz", "model.pt", "x.gz", ""}) {
-    EXPECT_FALSE(MayBeTraceFileName(name)) << name;
+    EXPECT_FALSE(CanBeTraceFileName(name)) << name;
   }
 }
 
@@ -422,7 +422,7 @@ TEST(TraceFileNames, AreThoseOfTheProfilers) {
   }
 }
 
-TEST(TraceFileNames, DirectoryTellsThePid) {
+TEST(TraceFileNames, ReadsPidFromDirectory) {
   EXPECT_EQ(PidOfDirectory("/data/i-0abc_pid_4711/x.trace.json"), 4711u);
   EXPECT_EQ(PidOfDirectory("i-0abc_pid_1/x.trace.json"), 1u);
   EXPECT_EQ(PidOfDirectory("/data/i-0abc_pid_x1/x.trace.json"), 0u);

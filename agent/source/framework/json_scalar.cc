@@ -31,7 +31,7 @@ struct NumberShape {
 
 // The number grammar of RFC 8259, section 6, which std::from_chars alone does not enforce: it
 // accepts "01" and ".5".
-NumberShape LookAtNumber(std::string_view text) {
+NumberShape ClassifyNumber(std::string_view text) {
   size_t at = text.starts_with('-') ? 1 : 0;
   const size_t whole = at;
   at = SkipDigits(text, at);
@@ -107,7 +107,7 @@ class JsonChecker {
         if (!TakeValueStart(want_value)) return false;
       } else if (depth_ == 0) {
         break;
-      } else if (!TakeSeparator(want_value)) {
+      } else if (!ReadSeparator(want_value)) {
         return false;
       }
     }
@@ -166,7 +166,7 @@ class JsonChecker {
   }
 
   // Takes a comma, with the key that follows it in an object, or a closing bracket.
-  bool TakeSeparator(bool& want_value) {
+  bool ReadSeparator(bool& want_value) {
     const char c = Peek();
     ++at_;
     const bool in_object = object_[depth_ - 1];
@@ -224,7 +224,7 @@ class JsonChecker {
            std::string_view(",]} \n\t\r").find(text_[at_]) == std::string_view::npos)
       ++at_;
     const std::string_view token = text_.substr(first, at_ - first);
-    if (token == "null" || token == "true" || token == "false" || LookAtNumber(token).valid) {
+    if (token == "null" || token == "true" || token == "false" || ClassifyNumber(token).valid) {
       return true;
     }
     // The text is copied only from the first change on; most values need no copy.
@@ -251,7 +251,7 @@ std::optional<JsonScalar> ParseJsonScalar(std::string_view token) {
   if (token == "true") return JsonScalar{ValueType::kBool, {1, {}}};
   if (token == "false") return JsonScalar{ValueType::kBool, {0, {}}};
   if (IsNonFinite(token)) return JsonScalar{ValueType::kString, {0, token}};
-  const NumberShape number = LookAtNumber(token);
+  const NumberShape number = ClassifyNumber(token);
   if (!number.valid) return std::nullopt;
   return number.integer ? ParseInteger(token) : ParseFraction(token);
 }

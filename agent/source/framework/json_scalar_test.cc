@@ -38,7 +38,7 @@ TEST(JsonScalar, ReadsEachKind) {
   }
 }
 
-TEST(JsonScalar, RefusesWhatIsNoJson) {
+TEST(JsonScalar, RejectsInvalidJson) {
   for (const char* token : {"", "nul", "True", "nan", "inf", "+1", "01", "1.", ".5", "1e", "0x1",
                             "--1", "1 2", "Infinit"}) {
     EXPECT_FALSE(ParseJsonScalar(token).has_value()) << token;
@@ -61,7 +61,7 @@ TEST(CheckJson, PutsNonFiniteNumbersBetweenQuotes) {
   EXPECT_EQ(rewritten, "[1, \"NaN\", {\"Infinity\": \"-Infinity\"}]");
 }
 
-TEST(CheckJson, PutsWhatIsLaidOutOverLinesOnOne) {
+TEST(CheckJson, JoinsMultilineText) {
   std::string rewritten;
   EXPECT_TRUE(CheckJson("[\n  1,\t{\"a b\": \"c \\\" \\\\\",\r\n \"d\" : NaN}\n]", rewritten));
   EXPECT_EQ(rewritten, "[1,{\"a b\":\"c \\\" \\\\\",\"d\":\"NaN\"}]");

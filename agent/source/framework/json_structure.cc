@@ -38,7 +38,7 @@ void JsonStructure::BeginValue(std::string_view key) {
   key_ = key;
 }
 
-void JsonStructure::BeginBehindMember() {
+void JsonStructure::BeginAfterMember() {
   *this = {};
   containers_ = "{";
   expect_ = Expect::kCommaOrClose;
@@ -132,29 +132,29 @@ JsonStructure::Outcome JsonStructure::ScanOuter(const char* data, size_t& at, si
       case Role::kSpace:
         break;
       case Role::kQuote:
-        if (was_scalar || !TakeQuote()) return Outcome::kDamaged;
+        if (was_scalar || !HandleQuote()) return Outcome::kDamaged;
         token_begin_ = consumed_ + at - scan_begin_;
         ++at;
         return Outcome::kMore;
       case Role::kOpen:
-        if (was_scalar || !TakeOpen(c, consumed_ + at - scan_begin_)) return Outcome::kDamaged;
+        if (was_scalar || !HandleOpen(c, consumed_ + at - scan_begin_)) return Outcome::kDamaged;
         break;
       case Role::kClose:
-        if (!TakeClose(c)) return Outcome::kDamaged;
+        if (!HandleClose(c)) return Outcome::kDamaged;
         if (containers_.empty()) {
           ++at;
           return Outcome::kEnd;
         }
         break;
       case Role::kDelimiter:
-        if (!TakeDelimiter(c)) return Outcome::kDamaged;
+        if (!HandleDelimiter(c)) return Outcome::kDamaged;
         break;
     }
   }
   return Outcome::kMore;
 }
 
-bool JsonStructure::TakeQuote() {
+bool JsonStructure::HandleQuote() {
   string_is_key_ = expect_ == Expect::kKey || expect_ == Expect::kKeyOrClose;
   if (expect_ == Expect::kColon || expect_ == Expect::kCommaOrClose) return false;
   expect_ = string_is_key_ ? Expect::kColon : Expect::kCommaOrClose;
@@ -163,7 +163,7 @@ bool JsonStructure::TakeQuote() {
   return true;
 }
 
-bool JsonStructure::TakeOpen(char c, uint64_t begin) {
+bool JsonStructure::HandleOpen(char c, uint64_t begin) {
   if (expect_ != Expect::kValue && expect_ != Expect::kValueOrClose) return false;
   // Deep nesting is either damage or hostile, and would let memory grow.
   if (containers_.size() == kDepthMax) return false;
@@ -173,7 +173,7 @@ bool JsonStructure::TakeOpen(char c, uint64_t begin) {
   return true;
 }
 
-bool JsonStructure::TakeClose(char c) {
+bool JsonStructure::HandleClose(char c) {
   if ((c == '}') != in_object()) return false;
   containers_.pop_back();
   if (!key_.empty()) begins_.pop_back();
@@ -182,7 +182,7 @@ bool JsonStructure::TakeClose(char c) {
 }
 
 // A colon follows a key; a comma separates members or elements.
-bool JsonStructure::TakeDelimiter(char c) {
+bool JsonStructure::HandleDelimiter(char c) {
   if (c == ':') {
     if (expect_ != Expect::kColon) return false;
     has_member_ = true;

@@ -29,7 +29,7 @@ class JsonStructure {
   // value, an object, and inner_begin() where an object inside the value begins that has it.
   void BeginValue(std::string_view key = {});
   // Starts inside an object, after one of its members. The object is the value.
-  void BeginBehindMember();
+  void BeginAfterMember();
 
   // Continues at data[at], and advances `at` to the byte that decided the outcome, or to `end`.
   Outcome Scan(const char* data, size_t& at, size_t end);
@@ -55,10 +55,10 @@ class JsonStructure {
   void MatchKey(const char* data, size_t begin, size_t end);
   Outcome ScanOuter(const char* data, size_t& at, size_t end);
   // Each takes one structural character and returns false if it is not allowed at this place.
-  bool TakeQuote();
-  bool TakeOpen(char c, uint64_t begin);
-  bool TakeClose(char c);
-  bool TakeDelimiter(char c);
+  bool HandleQuote();
+  bool HandleOpen(char c, uint64_t begin);
+  bool HandleClose(char c);
+  bool HandleDelimiter(char c);
   bool in_object() const { return containers_.back() == '{'; }
 
   std::string containers_;        // those that are open

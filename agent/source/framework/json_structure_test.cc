@@ -72,7 +72,7 @@ TEST(JsonStructure, NestingIsLimited) {
 
 TEST(JsonStructure, BeginsBehindAMember) {
   JsonStructure structure;
-  structure.BeginBehindMember();
+  structure.BeginAfterMember();
   const std::string_view text = R"( , "a": [1], "b": {} } rest)";
   size_t at = 0;
   EXPECT_EQ(structure.Scan(text.data(), at, text.size()), JsonStructure::Outcome::kEnd);

@@ -73,7 +73,7 @@ TEST_F(MappingEntryParserTest, NumbersMayBeTextsNegativeOrAbsent) {
   EXPECT_THAT(Lists(), ElementsAre("[]", "[]", "[]"));
 }
 
-TEST_F(MappingEntryParserTest, WhatIsNoEntrySaysWhy) {
+TEST_F(MappingEntryParserTest, InvalidEntryIsReported) {
   EXPECT_THAT(Refusal(R"({"framework_op_exec_ids":[]})"), HasSubstr("nrta_seq_id"));
   EXPECT_THAT(Refusal(R"({"nrta_seq_id":-1,"framework_op_exec_ids":[]})"),
               HasSubstr("nrta_seq_id"));

@@ -29,7 +29,7 @@ void AddText(FrameworkEvent& event, std::string_view key, ValueType type, std::s
 
 // Removes from the end of a span what it shares with the begin, which keeps it. Exporters show both
 // together.
-void DropWhatBeginSays(std::string_view begin_name, FrameworkEvent& event) {
+void DropNameOfBegin(std::string_view begin_name, FrameworkEvent& event) {
   constexpr std::array<std::string_view, 6> kShared = {"pid", "tid", "id", "id2", "scope", "phase"};
   size_t kept = 0;
   for (size_t i = 0; i < event.values.size(); ++i) {
@@ -113,7 +113,7 @@ SpanJoiner::Outcome SpanJoiner::End(uint64_t element, FrameworkEvent& event, boo
   // The begin was not kept, so an end that referred to it would have no partner.
   if (open.is_lost) return Outcome::kBeginLost;
   event.fields.tracking_id = open.number;
-  DropWhatBeginSays(open.name, event);
+  DropNameOfBegin(open.name, event);
   // Writers may give the category only at one end. Its own value is kept as an attribute.
   if (event.shape.event_type != open.event_type) {
     if (event.edge.has_category) AddText(event, "cat", ValueType::kString, event.shape.event_type);
@@ -124,7 +124,7 @@ SpanJoiner::Outcome SpanJoiner::End(uint64_t element, FrameworkEvent& event, boo
     event.fields.timestamp_ns = open.start_ns;
     AddText(event, "ts", ValueType::kJson, event.time_text);
     AddText(event, kDurationMadeUpKey, ValueType::kString, "negative");
-    event.odd_duration = "negative";
+    event.invalid_duration = "negative";
   }
   return Outcome::kJoined;
 }

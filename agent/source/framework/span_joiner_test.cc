@@ -62,7 +62,7 @@ TEST_F(SpanJoinerTest, AnEndClosesWhatBeganLastOnItsThread) {
   EXPECT_EQ(joiner_.unended().count, 0u);
 }
 
-TEST_F(SpanJoinerTest, SaysWhatLacksItsOtherEnd) {
+TEST_F(SpanJoinerTest, ReportsUnpairedEnds) {
   Join(R"({"ph":"B","name":"never_ends","pid":5,"tid":12,"ts":1})");
   const uint64_t lost =
       Join(R"({"ph":"E","name":"never_began","cat":"c","pid":5,"tid":13,"ts":2})");
@@ -72,7 +72,7 @@ TEST_F(SpanJoinerTest, SaysWhatLacksItsOtherEnd) {
   EXPECT_THAT(joiner_.unended().first, ElementsAre("element 0 (never_ends)"));
 }
 
-TEST_F(SpanJoinerTest, ANameTellsThatAnInnerEndIsMissing) {
+TEST_F(SpanJoinerTest, DetectsMissingInnerEndByName) {
   const uint64_t outer = Join(R"({"ph":"B","name":"outer","tid":1,"ts":1})");
   Join(R"({"ph":"B","name":"inner","tid":1,"ts":2})");
   EXPECT_EQ(Join(R"({"ph":"E","name":"outer","tid":1,"ts":3})"), outer);
@@ -108,12 +108,12 @@ TEST_F(SpanJoinerTest, AnEndBeforeItsBeginIsPutThere) {
   const uint64_t number = Join(R"({"ph":"B","name":"x","tid":1,"ts":10})");
   EXPECT_EQ(Join(R"({"ph":"E","tid":1,"ts":4})"), number);
   EXPECT_EQ(event_.fields.timestamp_ns, 10'000u);
-  EXPECT_EQ(event_.odd_duration, "negative");
+  EXPECT_EQ(event_.invalid_duration, "negative");
   EXPECT_THAT(Keys(), ElementsAre("ts", "neurontrace.duration"));
   EXPECT_EQ(event_.values[0].text, "4");
 }
 
-TEST_F(SpanJoinerTest, EventsThatAreLostTakeTheirPlaceAllTheSame) {
+TEST_F(SpanJoinerTest, LostEventsKeepTheirPosition) {
   const uint64_t outer = Join(R"({"ph":"B","name":"outer","tid":1,"ts":1})");
   Join(R"({"ph":"B","name":"inner","tid":1})");  // has no time
   Join(R"({"ph":"E","tid":1,"ts":3})");

@@ -41,7 +41,7 @@ std::string_view Trim(std::string_view token) {
 // does not allow the letter to be restored, so that it is kept as an attribute.
 struct PhaseMeaning {
   Phase phase = Phase::kOther;
-  bool is_told = true;
+  bool is_reported = true;
   SpanEdge::Kind edge = SpanEdge::Kind::kNone;
   bool is_async = false;
 };
@@ -230,8 +230,8 @@ struct TraceEventParser::Impl {
     auto time = ParseMicroseconds(number);
     // "-0" is 0.
     if (time && time->ns == 0 && time->exact) time->negative = false;
-    const bool says_all = time && time->exact && !(key == "dur" && time->negative);
-    if (!says_all) {
+    const bool is_complete = time && time->exact && !(key == "dur" && time->negative);
+    if (!is_complete) {
       JsonScalar scalar{ValueType::kJson, {0, number}};
       if (!time) {
         ASSIGN_OR_RETURN(scalar, Read(value));
@@ -293,7 +293,7 @@ struct TraceEventParser::Impl {
     event.shape.phase = meaning.phase;
     event.shape.event_type = noted.category.value_or(ph);
     event.time_text = noted.time_token;
-    if (!meaning.is_told && noted.ph) {
+    if (!meaning.is_reported && noted.ph) {
       RETURN_IF_ERROR(Add(event, "phase", KeyScope::kTop, {ValueType::kString, {0, ph}}));
     }
     if (IsFlow(meaning.phase) && noted.id_at != kNone) {
@@ -388,13 +388,13 @@ struct TraceEventParser::Impl {
   // Adds what a complete event needs: a duration that is usable, or 0 with the reason.
   absl::Status SetDuration(FrameworkEvent& event, const Noted& noted) {
     if (noted.duration_token.empty()) {
-      event.odd_duration = "absent";
+      event.invalid_duration = "absent";
     } else if (!noted.duration) {
-      event.odd_duration = "unusable";
+      event.invalid_duration = "unusable";
     } else if (noted.duration->negative) {
-      event.odd_duration = "negative";
+      event.invalid_duration = "negative";
     } else if (noted.duration->ns > bounds.last_ns - event.fields.timestamp_ns) {
-      event.odd_duration = "too long";
+      event.invalid_duration = "too long";
       event.values[noted.duration_at].bits = 0;
       if (noted.duration->exact) {
         std::string_view text = noted.duration_token;
@@ -402,9 +402,9 @@ struct TraceEventParser::Impl {
         RETURN_IF_ERROR(Add(event, "dur", KeyScope::kTop, {ValueType::kJson, {0, text}}));
       }
     }
-    if (event.odd_duration.empty()) return absl::OkStatus();
+    if (event.invalid_duration.empty()) return absl::OkStatus();
     RETURN_IF_ERROR(Add(event, kDurationMadeUpKey, KeyScope::kTop,
-                        {ValueType::kString, {0, event.odd_duration}}));
+                        {ValueType::kString, {0, event.invalid_duration}}));
     if (noted.duration_at != kNone) return absl::OkStatus();
     return Add(event, "dur_ns", KeyScope::kTop, {ValueType::kUint, {0, {}}});
   }
@@ -434,7 +434,7 @@ absl::Status TraceEventParser::Parse(std::string_view element, FrameworkEvent& e
   impl_->event_time.reset();
   event.edge.kind = SpanEdge::Kind::kNone;
   event.edge.track.clear();
-  event.name = event.time_text = event.odd_duration = {};
+  event.name = event.time_text = event.invalid_duration = {};
   event.values_not_numeric = 0;
 
   const simdjson::padded_string_view padded(element.data(), element.size(),

@@ -32,10 +32,10 @@ struct FrameworkEvent {
   EventFields fields;
   std::vector<AttributeValue> values;  // one for each key of the shape
   SpanEdge edge;
-  std::string_view name;            // empty where it is no text
-  std::string_view time_text;       // "ts" as it is in the file
-  std::string_view odd_duration;    // why its duration is not used; empty: it is, or has none
-  uint32_t values_not_numeric = 0;  // of a counter
+  std::string_view name;              // empty where it is no text
+  std::string_view time_text;         // "ts" as it is in the file
+  std::string_view invalid_duration;  // why its duration is not used; empty: it is, or has none
+  uint32_t values_not_numeric = 0;    // of a counter
 };
 
 // Turns one element of a Chrome-style "traceEvents" array into an event, losing nothing:

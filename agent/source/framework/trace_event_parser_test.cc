@@ -131,18 +131,18 @@ TEST_F(TraceEventParserTest, DurationsThatCannotBeAreMarkedAndKeepTheirText) {
       {R"(,"dur":-0.0)", {"top.dur_ns:uint=0"}, ""},
       {R"(,"dur":0)", {"top.dur_ns:uint=0"}, ""},
   };
-  for (const Case& odd : cases) {
-    const FrameworkEvent& event = Must(fmt::format(R"({{"ph":"X","ts":1{}}})", odd.duration));
-    EXPECT_THAT(Attributes(), ElementsAreArray(odd.attributes)) << odd.duration;
-    EXPECT_EQ(event.odd_duration, odd.why) << odd.duration;
+  for (const Case& anomalous : cases) {
+    const FrameworkEvent& event = Must(fmt::format(R"({{"ph":"X","ts":1{}}})", anomalous.duration));
+    EXPECT_THAT(Attributes(), ElementsAreArray(anomalous.attributes)) << anomalous.duration;
+    EXPECT_EQ(event.invalid_duration, anomalous.why) << anomalous.duration;
     EXPECT_EQ(event.fields.timestamp_ns, 1000u);
   }
 }
 
 TEST_F(TraceEventParserTest, DurationsEndWithinTheBounds) {
   parser_ = TraceEventParser(0, 0, {.first_ns = 0, .last_ns = 10'000});
-  EXPECT_EQ(Must(R"({"ph":"X","ts":4,"dur":6})").odd_duration, "");
-  EXPECT_EQ(Must(R"({"ph":"X","ts":4,"dur":6.001})").odd_duration, "too long");
+  EXPECT_EQ(Must(R"({"ph":"X","ts":4,"dur":6})").invalid_duration, "");
+  EXPECT_EQ(Must(R"({"ph":"X","ts":4,"dur":6.001})").invalid_duration, "too long");
 }
 
 TEST_F(TraceEventParserTest, ProcessesAndThreadsMayBeAnything) {
@@ -167,7 +167,7 @@ TEST_F(TraceEventParserTest, FlowsKeepTheirIdAndBindingPoint) {
   EXPECT_THAT(Attributes(), ElementsAre("top.flow_id:int=-1"));
 }
 
-TEST_F(TraceEventParserTest, EndsOfSpansSayWhatTheyBelongTo) {
+TEST_F(TraceEventParserTest, EndsOfSpansNameTheirSpan) {
   EXPECT_EQ(Must(R"({"ph":"B","ts":1,"name":"x","pid":7,"tid":9})").shape.phase, Phase::kBegin);
   EXPECT_EQ(event_.edge.kind, SpanEdge::Kind::kBegin);
   EXPECT_EQ(event_.edge.name, "x");
@@ -283,14 +283,14 @@ TEST_F(TraceEventParserTest, NonFiniteNumbersBecomeStrings) {
                                         R"(data.c:json=[1,"Infinity"])"));
 }
 
-TEST_F(TraceEventParserTest, OddMembersAreKept) {
+TEST_F(TraceEventParserTest, KeepsUnknownMembers) {
   Must(R"({"ph":"i","ts":1,"args":[1,2],"cat":3,"s":"g","dur_ns":"mine","sf":{"a":[]}})");
   EXPECT_EQ(event_.shape.event_type, "i");
   EXPECT_THAT(Attributes(), ElementsAre("top.args:json=[1,2]", "top.cat:uint=3", "top.s:string=g",
                                         "data.dur_ns:string=mine", R"(top.sf:json={"a":[]})"));
 }
 
-TEST_F(TraceEventParserTest, RefusesWhatIsNoEvent) {
+TEST_F(TraceEventParserTest, RejectsNonEvents) {
   for (const char* element :
        {"3", "\"x\"", "[1]", "{\"a\"", "{\"ph\":\"X\",\"ts\":1,\"a\":nope}", "{\"ph\":}",
         "{\"ph\":\"i\",\"ts\":1,\"args\":{\"a\":[1 2]}}", "{\"ph\":\"i\",\"name\":\"\xff\xfe\"}"}) {
@@ -309,7 +309,7 @@ TEST_F(TraceEventParserTest, RefusesTooManyAttributes) {
             absl::StatusCode::kResourceExhausted);
 }
 
-TEST_F(TraceEventParserTest, NothingStaysFromTheEventBefore) {
+TEST_F(TraceEventParserTest, KeepsNothingFromPreviousEvent) {
   Must(R"({"ph":"X","cat":"a","tid":4,"ts":9,"dur":1,"args":{"x":1}})");
   Must(R"({"ph":"M"})");
   EXPECT_EQ(event_.shape.event_type, "M");

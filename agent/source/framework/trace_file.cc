@@ -293,7 +293,7 @@ absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, const std::st
   return TraceFile(std::move(impl));
 }
 
-absl::StatusOr<TraceFile> TraceFile::ReadAgain(bool as_it_is_now) const {
+absl::StatusOr<TraceFile> TraceFile::Reread(bool as_it_is_now) const {
   auto impl = std::make_unique<Impl>();
   impl->path = impl_->path;
   // The same open file, whatever the path refers to by now.

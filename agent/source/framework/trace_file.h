@@ -61,7 +61,7 @@ class TraceFile {
 
   // Returns an independent reading of the same open file from its beginning. It expects the file to
   // be as it was when the first one was opened, or, with `as_it_is_now`, as it is now.
-  absl::StatusOr<TraceFile> ReadAgain(bool as_it_is_now = false) const;
+  absl::StatusOr<TraceFile> Reread(bool as_it_is_now = false) const;
 
   // Returns the number of bytes read, up to `size`: 0 at the end, and nothing if this call produced
   // none, as with empty gzip members; it is to be called again then. Fails with DATA_LOSS if the

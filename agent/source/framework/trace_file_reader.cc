@@ -70,7 +70,7 @@ TraceFileReader::TraceFileReader(TraceFile file, const TraceFileFacts& facts,
 }
 
 EventReader::Kind TraceFileReader::Next() {
-  oddities_.clear();
+  anomalies_.clear();
   if (ended_) return Kind::kEnd;
   // A refused file gives one loss of unknown size and no events.
   if (!refusal_.empty()) return LoseRest(LossReason::kMalformed, refusal_);
@@ -80,32 +80,32 @@ EventReader::Kind TraceFileReader::Next() {
   const auto piece = cutter_.Next();
   if (absl::IsAborted(piece.status())) return Kind::kChanged;
   if (!piece.ok()) return LoseRest(LossReason::kMalformed, std::string(piece.status().message()));
-  return TakePiece(*piece);
+  return HandlePiece(*piece);
 }
 
-EventReader::Kind TraceFileReader::TakePiece(const ElementCutter::Piece& piece) {
+EventReader::Kind TraceFileReader::HandlePiece(const ElementCutter::Piece& piece) {
   switch (piece.kind) {
     case ElementCutter::Kind::kNotYet:
       return Kind::kNotYet;
     case ElementCutter::Kind::kMember:
       return Kind::kPassedOver;
     case ElementCutter::Kind::kElement:
-      return TakeElement(piece.text);
+      return HandleElement(piece.text);
     case ElementCutter::Kind::kOversized:
       if (!piece.key.empty()) return Kind::kPassedOver;
       ++position_;
       return LoseElement(LossReason::kLimit, "the event exceeds the size limit");
     case ElementCutter::Kind::kDamaged:
       if (!piece.key.empty()) {
-        return SayDamage(fmt::format("member \"{}\" is damaged at byte {}", piece.key,
-                                     cutter_.damage_position()));
+        return ReportDamage(fmt::format("member \"{}\" is damaged at byte {}", piece.key,
+                                        cutter_.damage_position()));
       }
       ++position_;
       return LoseElement(LossReason::kMalformed,
                          fmt::format("damaged at byte {}", cutter_.damage_position()));
     case ElementCutter::Kind::kStray:
-      return SayDamage(fmt::format("after element {}: bytes {} to {} are not part of an event",
-                                   position_ - 1, cutter_.damage_position(), bytes_read()));
+      return ReportDamage(fmt::format("after element {}: bytes {} to {} are not part of an event",
+                                      position_ - 1, cutter_.damage_position(), bytes_read()));
     case ElementCutter::Kind::kEnd:
       if (!shortage_.empty()) return LoseRest(LossReason::kMalformed, shortage_);
       ended_ = true;
@@ -121,7 +121,7 @@ EventReader::Kind TraceFileReader::TakePiece(const ElementCutter::Piece& piece) 
 
 // Elements that are passed over are parsed too: the time of metadata and the numbers of spans
 // depend on all earlier elements.
-EventReader::Kind TraceFileReader::TakeElement(std::string_view text) {
+EventReader::Kind TraceFileReader::HandleElement(std::string_view text) {
   absl::Status status = Parse(text);
   // The repair is tried only for elements that fail, as nearly all are valid.
   if (absl::IsInvalidArgument(status) && EscapeControlCharacters(text, repaired_)) {
@@ -130,7 +130,7 @@ EventReader::Kind TraceFileReader::TakeElement(std::string_view text) {
   // An event without a time is lost, but it still is one end of a span.
   const bool has_no_time = absl::IsOutOfRange(status);
   if (!IsEmptyObject(text) && !entries_ && (status.ok() || has_no_time)) {
-    NoteOddities(status, spans_.Join(position_, event_, has_no_time));
+    AddRemarks(status, spans_.Join(position_, event_, has_no_time));
   }
   ++position_;
   if (IsEmptyObject(text)) return Kind::kPassedOver;
@@ -142,19 +142,19 @@ EventReader::Kind TraceFileReader::TakeElement(std::string_view text) {
   return LoseElement(reason, std::string(status.message()));
 }
 
-void TraceFileReader::NoteOddities(const absl::Status& status, SpanJoiner::Outcome outcome) {
+void TraceFileReader::AddRemarks(const absl::Status& status, SpanJoiner::Outcome outcome) {
   // Details name the element by its index, so that a person can find it in the file.
   const auto note = [this](RemarkKind kind, std::string_view why) {
     std::string detail = fmt::format("element {}", position_);
     if (!event_.name.empty()) detail += fmt::format(" ({})", CleanText(event_.name, kNameShownMax));
     if (!why.empty()) detail += fmt::format(": {}", why);
-    oddities_.push_back({kind, std::move(detail)});
+    anomalies_.push_back({kind, std::move(detail)});
   };
   if (!status.ok()) return note(RemarkKind::kNoTime, std::string(status.message()));
   if (outcome == SpanJoiner::Outcome::kBeginLost) note(RemarkKind::kEndWithoutBegin, "");
   // Writers also omit a duration of 0, so an absent one is not odd.
-  if (!event_.odd_duration.empty() && event_.odd_duration != "absent") {
-    note(RemarkKind::kOddDuration, fmt::format("its duration is {}", event_.odd_duration));
+  if (!event_.invalid_duration.empty() && event_.invalid_duration != "absent") {
+    note(RemarkKind::kInvalidDuration, fmt::format("its duration is {}", event_.invalid_duration));
   }
   for (uint32_t i = 0; i < event_.values_not_numeric; ++i) note(RemarkKind::kCounterText, "");
 }
@@ -175,7 +175,7 @@ absl::Status TraceFileReader::Parse(std::string_view text) {
   return entries_ ? entries_->Parse(text, event_) : parser_.Parse(text, event_);
 }
 
-EventReader::Kind TraceFileReader::SayDamage(std::string_view what) {
+EventReader::Kind TraceFileReader::ReportDamage(std::string_view what) {
   damage_ = what;
   return Kind::kDamage;
 }

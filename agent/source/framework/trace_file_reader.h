@@ -32,7 +32,7 @@ class TraceFileReader final : public EventReader {
   const FrameworkEvent& event() const override { return event_; }
   const Loss& loss() const override { return loss_; }
   const std::string& damage() const override { return damage_; }
-  const std::vector<Oddity>& oddities() const override { return oddities_; }
+  const std::vector<Anomaly>& anomalies() const override { return anomalies_; }
   Remark open_spans() const override;
   uint64_t position() const override { return position_; }
   uint64_t bytes_read() const override { return cutter_.position(); }
@@ -43,14 +43,14 @@ class TraceFileReader final : public EventReader {
 
  private:
   // Turns a piece of the file into a part of the reading.
-  Kind TakePiece(const ElementCutter::Piece& piece);
-  Kind TakeElement(std::string_view text);
+  Kind HandlePiece(const ElementCutter::Piece& piece);
+  Kind HandleElement(std::string_view text);
   // Parses an element with the parser for the kind of file.
   absl::Status Parse(std::string_view text);
   // Adds remarks about the element at hand to oddities_.
-  void NoteOddities(const absl::Status& status, SpanJoiner::Outcome outcome);
+  void AddRemarks(const absl::Status& status, SpanJoiner::Outcome outcome);
   // Set what damage() or loss() returns, and return the kind. LoseRest ends the reading.
-  Kind SayDamage(std::string_view what);
+  Kind ReportDamage(std::string_view what);
   Kind LoseElement(LossReason reason, std::string_view why);
   Kind LoseRest(LossReason reason, std::string_view why);
 
@@ -65,7 +65,7 @@ class TraceFileReader final : public EventReader {
   uint64_t first_element_;
   uint64_t position_ = 0;
   bool ended_ = false;
-  std::vector<Oddity> oddities_;
+  std::vector<Anomaly> anomalies_;
   FrameworkEvent event_;
   std::string repaired_;  // the element at hand, where it had to be changed
   Loss loss_;

@@ -45,7 +45,7 @@ struct Row {
 struct FileContent {
   std::vector<Row> rows;
   std::vector<Loss> losses;
-  std::vector<std::string> oddities;
+  std::vector<std::string> anomalies;
   std::vector<std::string> damage;
   TraceFileFacts facts;
   uint64_t position = 0;
@@ -61,7 +61,7 @@ FileContent ReadAll(const std::string& path, uint64_t first_element = 0) {
   EXPECT_TRUE(file.ok()) << file.status();
   const auto kind =
       IsFrameworkMappingName(path) ? ContentKind::kMapping : ContentKind::kTraceEventJson;
-  TraceFileScan scan(*file->ReadAgain(), kind);
+  TraceFileScan scan(*file->Reread(), kind);
   for (;;) {
     const auto done = scan.Step(1000);
     EXPECT_TRUE(done.ok()) << done.status();
@@ -69,12 +69,12 @@ FileContent ReadAll(const std::string& path, uint64_t first_element = 0) {
   }
   content.facts = scan.facts();
   const auto reader =
-      std::make_unique<TraceFileReader>(*file->ReadAgain(), content.facts, first_element);
+      std::make_unique<TraceFileReader>(*file->Reread(), content.facts, first_element);
   for (;;) {
     const EventReader::Kind kind = reader->Next();
-    for (const auto& oddity : reader->oddities()) {
-      content.oddities.push_back(
-          fmt::format("{} {}", FindRemarkKind(oddity.kind)->name, oddity.detail));
+    for (const auto& anomaly : reader->anomalies()) {
+      content.anomalies.push_back(
+          fmt::format("{} {}", FindRemarkKind(anomaly.kind)->name, anomaly.detail));
     }
     if (kind == EventReader::Kind::kEnd) break;
     if (kind == EventReader::Kind::kLoss) {
@@ -176,14 +176,14 @@ TEST_F(TraceFileReaderTest, EventsWithoutATimeAreLossesOfTheirOwnReason) {
   }
   EXPECT_THAT(content.losses[1].detail, HasSubstr("element 3 (kernel_2), to byte"));
   EXPECT_THAT(
-      content.oddities,
+      content.anomalies,
       ElementsAre(HasSubstr("no_time element 2 (no_ts): it has no \"ts\""),
                   HasSubstr("no_time element 3 (kernel_2): \"ts\" is 0.0, which is too far"),
                   HasSubstr("no_time element 4 (ac2g)"), HasSubstr("no_time element 5 (huge)"),
                   HasSubstr("odd_duration element 7 (minus_one)")));
 }
 
-TEST_F(TraceFileReaderTest, JoinsTheEndsOfSpansAlikeFromWhereverItGoesOn) {
+TEST_F(TraceFileReaderTest, PairsSpanEndsEquallyAfterAnyRestart) {
   const std::string path =
       Write("a.json",
             "[\n,"
@@ -201,12 +201,12 @@ TEST_F(TraceFileReaderTest, JoinsTheEndsOfSpansAlikeFromWhereverItGoesOn) {
   for (const Row& row : whole.rows) spans.push_back(row.span);
   EXPECT_THAT(spans, ElementsAre(1, 2, 3, 2, 5, 3, 7, 1));
   EXPECT_EQ(whole.rows[3].type, "step");
-  EXPECT_THAT(whole.oddities, ElementsAre("end_without_begin element 6 (never_began)"));
+  EXPECT_THAT(whole.anomalies, ElementsAre("end_without_begin element 6 (never_began)"));
   for (uint64_t first = 0; first <= 8; ++first) {
     const FileContent rest = ReadAll(path, first);
     EXPECT_EQ(rest.rows,
               std::vector(whole.rows.begin() + static_cast<ptrdiff_t>(first), whole.rows.end()));
-    EXPECT_EQ(rest.oddities, whole.oddities) << "of the whole file";
+    EXPECT_EQ(rest.anomalies, whole.anomalies) << "of the whole file";
   }
 }
 
@@ -334,7 +334,7 @@ TEST_F(TraceFileReaderTest, BrokenElementsAreCountedAndPassedOver) {
   EXPECT_TRUE(content.facts.complete);
 }
 
-TEST_F(TraceFileReaderTest, ANulBetweenElementsIsSaidAndWhatFollowsIsRead) {
+TEST_F(TraceFileReaderTest, ReportsNulBetweenElementsAndContinues) {
   using namespace std::string_view_literals;
   const FileContent content =
       ReadAll(Write("nul.json", R"([{"ph":"i","ts":1},)"
@@ -345,7 +345,7 @@ TEST_F(TraceFileReaderTest, ANulBetweenElementsIsSaidAndWhatFollowsIsRead) {
   EXPECT_THAT(content.damage, ElementsAre(HasSubstr("after element 0: bytes 20 to 21")));
 }
 
-TEST_F(TraceFileReaderTest, GoesOnWhereAnEarlierReadingEnded) {
+TEST_F(TraceFileReaderTest, ContinuesWherePreviousReadEnded) {
   const std::string path = Write("again.json", Kineto(true));
   const FileContent whole = ReadAll(path);
   const FileContent rest = ReadAll(path, 123);
@@ -362,7 +362,7 @@ TEST_F(TraceFileReaderTest, MetadataBeforeAnyTimeTakesTheFirstTimeOfTheFile) {
   EXPECT_EQ(content.rows[1].timestamp_ns, 1'700'000'000'001'005'000u);
 }
 
-TEST_F(TraceFileReaderTest, RefusesWhatIsNoRegularFile) {
+TEST_F(TraceFileReaderTest, RefusesNonRegularFile) {
   EXPECT_EQ(Open(folder_).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Open(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
 }
@@ -384,7 +384,7 @@ TEST_F(TraceFileReaderTest, NoLinkBelowAWatchedDirectoryIsFollowed) {
   EXPECT_EQ(ListTraceFiles(watched).files.size(), 2u) << "the file, and the link for what it is";
 }
 
-TEST_F(TraceFileReaderTest, WhatIsNoTraceIsRefusedAndSaysWhatItIs) {
+TEST_F(TraceFileReaderTest, RefusesNonTraceAndNamesItsKind) {
   const std::map<std::string, std::string> reasons = {
       {"hello", "not a trace: not JSON: it begins with \"hello\""},
       {"<html><body>404 Not Found</body></html>", "not a trace: HTML or XML"},
@@ -407,7 +407,7 @@ TEST_F(TraceFileReaderTest, WhatIsNoTraceIsRefusedAndSaysWhatItIs) {
   }
 }
 
-TEST_F(TraceFileReaderTest, WhatMayBeAboutToBeWrittenIsNotWhole) {
+TEST_F(TraceFileReaderTest, FileStillBeingWrittenIsIncomplete) {
   const std::map<std::string, std::string> reasons = {
       {"", "the file is empty"},
       {" \n", "the file is empty"},
@@ -453,7 +453,7 @@ TEST_F(TraceFileReaderTest, ControlCharactersInNamesAreKept) {
 }
 
 // Its sum differs, or a byte in the middle does: what comes before is good.
-TEST_F(TraceFileReaderTest, DamagedGzipGivesWhatItHasBeforeTheDamage) {
+TEST_F(TraceFileReaderTest, DamagedGzipYieldsContentBeforeDamage) {
   std::string text = "[";
   for (int i = 0; i < 1'000; ++i) text += fmt::format("{{\"ph\":\"i\",\"ts\":{}}},\n", i + i * i);
   const std::string path = WriteGzip("sum.json.gz", text + "{}]");
@@ -473,7 +473,7 @@ TEST_F(TraceFileReaderTest, DamagedGzipGivesWhatItHasBeforeTheDamage) {
 }
 
 // Its rest is not read, and still two contents are not taken for one.
-TEST_F(TraceFileReaderTest, WhatIsNoTraceIsKnownByItsContent) {
+TEST_F(TraceFileReaderTest, DetectsNonTraceByContent) {
   const auto mark = [this](std::string_view text) {
     const TraceFileFacts facts = ReadAll(Write("page.json", text)).facts;
     EXPECT_TRUE(facts.is_refused);
@@ -490,7 +490,7 @@ TEST_F(TraceFileReaderTest, AnImpossibleBaseIsNotUsed) {
         "base.json",
         fmt::format(R"({{"baseTimeNanoseconds":{},"traceEvents":[{{"ph":"i","ts":7}}]}})", base)));
     EXPECT_TRUE(content.facts.has_own_time) << base;
-    EXPECT_THAT(content.facts.base_words, HasSubstr(base));
+    EXPECT_THAT(content.facts.base_description, HasSubstr(base));
     EXPECT_THAT(content.rows, ElementsAre(Row{"i", "", Phase::kInstant, 7'000, 0}));
   }
 }
@@ -502,12 +502,12 @@ TEST_F(TraceFileReaderTest, AWorldOfMinusOneIsNoneAndContradictsARank) {
         .facts;
   };
   EXPECT_EQ(facts(R"({"rank":-1,"world_size":-1})").rank_problem, "");
-  const TraceFileFacts odd = facts(R"({"rank":0,"world_size":-1})");
-  EXPECT_FALSE(odd.rank);
-  EXPECT_THAT(odd.rank_problem, HasSubstr("world_size is -1"));
+  const TraceFileFacts anomalous = facts(R"({"rank":0,"world_size":-1})");
+  EXPECT_FALSE(anomalous.rank);
+  EXPECT_THAT(anomalous.rank_problem, HasSubstr("world_size is -1"));
 }
 
-TEST_F(TraceFileReaderTest, BytesThatBelongToNothingAreSaid) {
+TEST_F(TraceFileReaderTest, ReportsStrayBytes) {
   const FileContent content = ReadAll(Write(
       "stray.json", R"({"traceEvents":[{"ph":"i","ts":1}},{"ph":"i","ts":2}]} {"ph":"i","ts":3})"));
   EXPECT_EQ(content.rows.size(), 2u);
@@ -564,7 +564,7 @@ TEST_F(TraceFileReaderTest, EntriesOfMappingFilesHaveTheTimeOfTheirFile) {
       << "no mapping file by its name";
 }
 
-TEST_F(TraceFileReaderTest, OfAMappingFileOfAnotherVersionNothingIsRead) {
+TEST_F(TraceFileReaderTest, SkipsMappingFileOfUnsupportedVersion) {
   const std::map<std::string, std::string> reasons = {
       {R"({"version": 2, "data": [)" + Entry(5) + "]}", "before byte 13: version 2 of mapping"},
       {R"({"data": [)" + Entry(5) + R"(], "version": "x"})", "version \"x\" of mapping"},
@@ -600,7 +600,7 @@ TEST_F(TraceFileReaderTest, BrokenEntriesOfAMappingFileAreLossesWithTheirPlace) 
   EXPECT_THAT(cut.losses[0].detail, HasSubstr("is truncated"));
 }
 
-TEST_F(TraceFileReaderTest, OfTooManyEntriesTheRestIsALoss) {
+TEST_F(TraceFileReaderTest, CountsEntriesBeyondLimitAsLoss) {
   std::string text = R"({"version":1,"data":[)";
   for (uint64_t i = 0; i <= limits::kMappingEntriesMax; ++i) {
     text += R"({"nrta_seq_id":1,"framework_op_exec_ids":[]},)";

@@ -40,8 +40,8 @@ struct TraceFileFacts {
   // Its times count from a moment that is not known: it names no base, and they are not of the wall
   // clock.
   bool has_own_time = false;
-  std::string base_words;  // of a base that the file itself does not name: where it is from, or why
-                           // there is none
+  std::string base_description;  // of a base that the file itself does not name: where it is from,
+                                 // or why there is none
   std::optional<XSpaceFacts> xspace;  // of an XSpace
   bool continues_prefix = false;      // it begins with the content that was asked about
 };
@@ -81,11 +81,11 @@ class EventReader {
   virtual const std::string& damage() const = 0;
   // A remark about the last element. Also made for an element that was passed over as stored, so
   // that counts are those of the whole file.
-  struct Oddity {
+  struct Anomaly {
     RemarkKind kind = RemarkKind::kUnspecified;
     std::string detail;
   };
-  virtual const std::vector<Oddity>& oddities() const = 0;
+  virtual const std::vector<Anomaly>& anomalies() const = 0;
   // Returns the spans that begin and do not end. Called after kEnd.
   virtual Remark open_spans() const = 0;
   // Returns the index of the first element that has not been given out yet.

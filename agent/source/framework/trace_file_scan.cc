@@ -36,7 +36,7 @@ std::string_view WithoutQuotes(std::string_view token) {
 // Returns distributedInfo.NAME if it is a whole number of 0 or more, or the text of one. Adds to
 // `problems` if it is neither that nor one of the values for "none".
 std::optional<int64_t> ReadCount(std::string_view object_text, const char* name,
-                                 bool may_be_minus_one, std::string& problems) {
+                                 bool can_be_minus_one, std::string& problems) {
   simdjson::ondemand::parser parser;
   simdjson::ondemand::document document;
   const simdjson::padded_string_view padded(object_text.data(), object_text.size(),
@@ -55,7 +55,7 @@ std::optional<int64_t> ReadCount(std::string_view object_text, const char* name,
   }
   // Frameworks write null and -1 where there is no rank.
   const bool is_minus_one = number && number->negative && number->ns == 1;
-  const bool is_none = token == "null" || (may_be_minus_one && is_minus_one);
+  const bool is_none = token == "null" || (can_be_minus_one && is_minus_one);
   if (!is_none) {
     fmt::format_to(std::back_inserter(problems), "{}{} is {}", problems.empty() ? "" : ", ", name,
                    ShownToken(token));
@@ -70,7 +70,7 @@ ElementCutter::Options TraceFileScan::CutterOptions(ContentKind kind) {
   if (kind == ContentKind::kMapping) {
     options.array_key = "data";
     options.element_key = "nrta_seq_id";
-    options.may_nest = false;
+    options.can_nest = false;
   }
   return options;
 }
@@ -103,7 +103,7 @@ absl::StatusOr<bool> TraceFileScan::Step(uint64_t bytes) {
     } else if (piece->kind == ElementCutter::Kind::kNotYet) {
       return false;
     } else {
-      TakePiece(*piece);
+      HandlePiece(*piece);
     }
   }
   // Second part: the bytes behind the trace, which belong to the content mark.
@@ -126,16 +126,16 @@ absl::StatusOr<bool> TraceFileScan::Step(uint64_t bytes) {
   return false;
 }
 
-void TraceFileScan::TakePiece(const ElementCutter::Piece& piece) {
+void TraceFileScan::HandlePiece(const ElementCutter::Piece& piece) {
   switch (piece.kind) {
     case ElementCutter::Kind::kNotYet:
     case ElementCutter::Kind::kStray:
       break;
     case ElementCutter::Kind::kMember:
-      TakeMember(piece);
+      HandleMember(piece);
       break;
     case ElementCutter::Kind::kElement:
-      TakeElement(piece.text);
+      HandleElement(piece.text);
       break;
     case ElementCutter::Kind::kOversized:
     case ElementCutter::Kind::kDamaged:
@@ -143,7 +143,7 @@ void TraceFileScan::TakePiece(const ElementCutter::Piece& piece) {
         ++facts_.elements;
         has_event_ = true;
       } else if (is_mapping()) {
-        TakeMappingMember(piece);
+        HandleMappingMember(piece);
       }
       break;
     case ElementCutter::Kind::kEnd:
@@ -158,7 +158,7 @@ void TraceFileScan::TakePiece(const ElementCutter::Piece& piece) {
 }
 
 // The version decides how everything else is to be understood, so an unknown one is refused.
-void TraceFileScan::TakeMappingMember(const ElementCutter::Piece& piece) {
+void TraceFileScan::HandleMappingMember(const ElementCutter::Piece& piece) {
   if (piece.key == "version") {
     has_version_ = true;
     if (piece.text != "1" && piece.text != "\"1\"") {
@@ -176,19 +176,19 @@ void TraceFileScan::Refuse(std::string_view why) {
   refusal_ = ended_ ? std::string(why) : fmt::format("before byte {}: {}", cutter_.position(), why);
 }
 
-void TraceFileScan::TakeMember(const ElementCutter::Piece& piece) {
-  if (is_mapping()) return TakeMappingMember(piece);
+void TraceFileScan::HandleMember(const ElementCutter::Piece& piece) {
+  if (is_mapping()) return HandleMappingMember(piece);
   if (piece.key == "traceEvents") {
     Refuse("\"traceEvents\" is not a list");
   } else if (piece.key == "baseTimeNanoseconds") {
-    TakeBase(piece.text);
+    ParseBase(piece.text);
   } else if (piece.key == "distributedInfo") {
-    TakeDistributedInfo(piece.text);
+    ParseDistributedInfo(piece.text);
   }
 }
 
 // An invalid base is refused: any guess would put all events of the file at a wrong time.
-void TraceFileScan::TakeBase(std::string_view token) {
+void TraceFileScan::ParseBase(std::string_view token) {
   if (token == "null") return;
   const auto base = ParseNanoseconds(WithoutQuotes(token));
   if (base && base->ns <= TimeBounds::kLastNs && !(base->negative && base->ns > 0)) {
@@ -200,7 +200,7 @@ void TraceFileScan::TakeBase(std::string_view token) {
   }
 }
 
-void TraceFileScan::TakeDistributedInfo(std::string_view text) {
+void TraceFileScan::ParseDistributedInfo(std::string_view text) {
   facts_.rank_problem.clear();
   facts_.rank = ReadCount(text, "rank", true, facts_.rank_problem);
   // A world of -1 beside a rank contradicts it: some writers put 0 for a rank that they do not
@@ -215,7 +215,7 @@ void TraceFileScan::TakeDistributedInfo(std::string_view text) {
   }
 }
 
-void TraceFileScan::TakeElement(std::string_view element) {
+void TraceFileScan::HandleElement(std::string_view element) {
   ++facts_.elements;
   has_event_ = has_event_ || element.find("\"ph\"") != std::string_view::npos;
   if (is_mapping() || times_.is_full()) return;
@@ -241,7 +241,7 @@ void TraceFileScan::End(std::string problem) {
   const auto first_ns = times_.FirstTime(0);
   if (facts_.base_time_ns != 0 && first_ns &&
       AddSaturating(facts_.base_time_ns, *first_ns) < kWallClockMinNs) {
-    facts_.base_words = fmt::format(
+    facts_.base_description = fmt::format(
         "\"baseTimeNanoseconds\" is {}, which gives times before the year 2001 and is ignored",
         facts_.base_time_ns);
     facts_.base_time_ns = 0;

@@ -35,12 +35,12 @@ class TraceFileScan final : public FactsReader {
  private:
   bool is_mapping() const { return facts_.kind == ContentKind::kMapping; }
   // Each takes one part of the file and updates the facts.
-  void TakePiece(const ElementCutter::Piece& piece);
-  void TakeMember(const ElementCutter::Piece& piece);
-  void TakeBase(std::string_view token);
-  void TakeDistributedInfo(std::string_view text);
-  void TakeMappingMember(const ElementCutter::Piece& piece);
-  void TakeElement(std::string_view element);
+  void HandlePiece(const ElementCutter::Piece& piece);
+  void HandleMember(const ElementCutter::Piece& piece);
+  void ParseBase(std::string_view token);
+  void ParseDistributedInfo(std::string_view text);
+  void HandleMappingMember(const ElementCutter::Piece& piece);
+  void HandleElement(std::string_view element);
   // Refuses the file, so that nothing of it is read. The first reason counts.
   void Refuse(std::string_view why);
   // Completes the facts; an empty `problem` means that the file ended as it should.

@@ -72,12 +72,12 @@ void TraceFileStream::Read(std::unique_ptr<StreamWriter> writer, uint64_t first_
   // The content's mark goes with the cursor, so that the next run of the agent knows which content
   // the position refers to.
   writer_->SetSequenceMark(first_element, facts_.content_mark);
-  said_before_ = is_continuation ? first_element : 0;
+  reported_before_ = is_continuation ? first_element : 0;
   position_ = first_element;
   if (facts_.has_own_time) {
-    writer_->SetRemark(
-        RemarkKind::kUnknownOrigin, 1,
-        {facts_.base_words.empty() ? writer_->stream().name : InFile(facts_.base_words)});
+    writer_->SetRemark(RemarkKind::kUnknownOrigin, 1,
+                       {facts_.base_description.empty() ? writer_->stream().name
+                                                        : InFile(facts_.base_description)});
   }
   if (facts_.rank) {
     writer_->SetRankEvidence(
@@ -92,7 +92,7 @@ void TraceFileStream::Read(std::unique_ptr<StreamWriter> writer, uint64_t first_
 }
 
 void TraceFileStream::OpenReader() {
-  auto file = file_->ReadAgain();
+  auto file = file_->Reread();
   if (absl::IsAborted(file.status())) return BeginCheck();
   if (!file.ok()) return EndChanged(std::string(file.status().message()));
   reader_ = MakeReader(*std::move(file), facts_, position_);
@@ -159,7 +159,7 @@ void TraceFileStream::EndScan() {
 
 // Decides by the name and the first bytes which kind of file it is.
 absl::Status TraceFileStream::Probe() {
-  ASSIGN_OR_RETURN(TraceFile file, file_->ReadAgain());
+  ASSIGN_OR_RETURN(TraceFile file, file_->Reread());
   std::string bytes(kContentProbeBytes, '\0');
   size_t size = 0;
   // Empty gzip members give nothing, so many of them in a row are taken for no trace.
@@ -189,7 +189,7 @@ absl::Status TraceFileStream::Probe() {
 }
 
 void TraceFileStream::BeginScan(ContentKind kind) {
-  auto file = file_->ReadAgain();
+  auto file = file_->Reread();
   if (!file.ok()) {
     absl::IsAborted(file.status()) ? void(state_ = State::kChanged) : Fail(file.status());
     return;
@@ -204,10 +204,10 @@ void TraceFileStream::StepRead(ShapeCache& shapes) {
   for (int i = 0; i < kReadStepPieces && reader_->bytes_read() < end; ++i) {
     const EventReader::Kind kind = reader_->Next();
     position_ = reader_->position();
-    for (const EventReader::Oddity& oddity : reader_->oddities()) {
+    for (const EventReader::Anomaly& anomaly : reader_->anomalies()) {
       // An earlier stream of the same content has reported these.
-      if (position_ <= said_before_) break;
-      writer_->AddRemark(position_ - 1, oddity.kind, InFile(oddity.detail));
+      if (position_ <= reported_before_) break;
+      writer_->AddRemark(position_ - 1, anomaly.kind, InFile(anomaly.detail));
     }
     switch (kind) {
       case EventReader::Kind::kEvent: {
@@ -223,7 +223,7 @@ void TraceFileStream::StepRead(ShapeCache& shapes) {
         TakeLoss();
         break;
       case EventReader::Kind::kDamage:
-        if (position_ < said_before_) break;
+        if (position_ < reported_before_) break;
         AddDamage(position_, reader_->damage());
         break;
       case EventReader::Kind::kPassedOver:
@@ -254,7 +254,7 @@ void TraceFileStream::TakeLoss() {
   const Loss& loss = reader_->loss();
   // The rest of a file is lost behind its last element.
   const uint64_t at = loss.events_unknown ? position_ : position_ - 1;
-  if (at < said_before_) return;
+  if (at < reported_before_) return;
   // What has no time is an oddity.
   const bool is_damage = loss.reason != LossReason::kNoTime;
   if (is_damage) AddDamage(at, loss.detail);
@@ -285,7 +285,7 @@ void TraceFileStream::StepDrain() {
 void TraceFileStream::BeginCheck() {
   // A file that is still being written could be compared again and again.
   if (checks_++ == kChecksMax) return EndChanged("it keeps changing while it is read");
-  auto file = file_->ReadAgain(true);
+  auto file = file_->Reread(true);
   if (!file.ok()) return EndChanged(std::string(file.status().message()));
   check_.emplace(*std::move(file));
 }

@@ -117,7 +117,7 @@ class TraceFileStream {
   uint32_t checks_ = 0;
   bool draining_ = false;
   bool has_changed_ = false;
-  uint64_t said_before_ = 0;  // problems of elements before were reported
+  uint64_t reported_before_ = 0;  // problems of elements before were reported
   // Number of the next element.
   uint64_t position_ = 0;
   // The position of a record is the index of the element.

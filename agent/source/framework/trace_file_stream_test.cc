@@ -79,7 +79,7 @@ class TraceFileStreamTest : public ::testing::Test {
   std::string path_;
 };
 
-TEST_F(TraceFileStreamTest, StepsAreBoundedWhereMuchGivesNoEvents) {
+TEST_F(TraceFileStreamTest, StepsAreBoundedWithoutEvents) {
   const struct {
     std::string_view head, middle, tail;
     uint64_t events, lost;
@@ -111,7 +111,7 @@ TEST_F(TraceFileStreamTest, StepsAreBoundedWhereMuchGivesNoEvents) {
   }
 }
 
-TEST_F(TraceFileStreamTest, StepsAreBoundedWhileElementsThatAreStoredArePassedOver) {
+TEST_F(TraceFileStreamTest, StepsAreBoundedWhileSkippingStoredElements) {
   const std::string_view element = R"({"ph":"i","ts":1},)";
   const uint64_t stored = Repeated(element).size() / element.size();
   Write("[", element, R"({"ph":"i","ts":2}])");

@@ -125,7 +125,7 @@ void SessionBase::Apply(TraceFileFacts& facts) const {
   const XSpaceFacts& beside = scan_.facts();
   // Times stay as they are, and the text says why.
   if (!beside.start_ns) {
-    facts.base_words =
+    facts.base_description =
         fmt::format("{} beside it does not have the start time of the session", name_);
     return;
   }
@@ -138,7 +138,8 @@ void SessionBase::Apply(TraceFileFacts& facts) const {
   }
   facts.base_time_ns = *beside.start_ns;
   facts.has_own_time = false;
-  facts.base_words = fmt::format("its times count from the start of the session in {}", name_);
+  facts.base_description =
+      fmt::format("its times count from the start of the session in {}", name_);
 }
 
 }  // namespace neurontrace

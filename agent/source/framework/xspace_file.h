@@ -41,7 +41,7 @@ class XSpaceFileReader final : public EventReader {
   const Loss& loss() const override { return refused_ ? *refused_ : reader_.loss(); }
   // Always empty, as the next two: damage is a loss, and what is odd is an attribute.
   const std::string& damage() const override { return damage_; }
-  const std::vector<Oddity>& oddities() const override { return oddities_; }
+  const std::vector<Anomaly>& anomalies() const override { return anomalies_; }
   Remark open_spans() const override { return {}; }
   uint64_t position() const override { return reader_.position(); }
   uint64_t bytes_read() const override { return reader_.bytes_read(); }
@@ -56,7 +56,7 @@ class XSpaceFileReader final : public EventReader {
   std::optional<Loss> refused_;
   XSpaceReader reader_;
   const std::string damage_;
-  const std::vector<Oddity> oddities_;
+  const std::vector<Anomaly> anomalies_;
 };
 
 // Finds the time base of a JSON file that names none: the session's begin in the XSpace beside it,

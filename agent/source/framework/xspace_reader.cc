@@ -264,7 +264,7 @@ struct XSpaceReader::Impl {
       return std::nullopt;
     }
     XSpaceWire::Field about;
-    if (!wire.Next(line.end, about) || !TakeXSpaceLineField(wire, about, line.head)) {
+    if (!wire.Next(line.end, about) || !ReadXSpaceLineField(wire, about, line.head)) {
       return LoseLine();
     }
     if (about.has_length) wire.Seek(about.end);

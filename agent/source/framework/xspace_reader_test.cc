@@ -141,7 +141,7 @@ TEST(XSpaceReader, ReadsASessionOfJax) {
   EXPECT_EQ(content.position, 6u);
 }
 
-TEST(XSpaceReader, ASecondReadingGoesOnBehindWhatIsStored) {
+TEST(XSpaceReader, SecondReadContinuesAfterStoredEvents) {
   const std::string bytes = Session();
   const XSpaceContent content = ReadSpace(bytes, 4);
   EXPECT_THAT(content.spans, SizeIs(1));
@@ -249,7 +249,7 @@ TEST(XSpaceReader, ValuesOfAnotherWireTypeAreDamage) {
   }
 }
 
-TEST(XSpaceReader, OfAFileThatEndsInTheMiddleWholePlanesAreRead) {
+TEST(XSpaceReader, ReadsCompletePlanesOfTruncatedFile) {
   const std::string whole = Session();
   const std::string bytes = whole + Session();
   for (size_t size = whole.size() + 1; size < bytes.size(); size += 7) {
@@ -264,7 +264,7 @@ TEST(XSpaceReader, OfAFileThatEndsInTheMiddleWholePlanesAreRead) {
   }
 }
 
-TEST(XSpaceReader, LimitsAreToldAsLosses) {
+TEST(XSpaceReader, ReportsLimitsAsLosses) {
   const std::string long_event =
       Event(1, 0, 0, Bytes(15, std::string(limits::kFrameworkEventBytesMax, 'x')));
   std::string many;

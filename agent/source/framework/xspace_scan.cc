@@ -103,7 +103,7 @@ struct XSpaceScan::Impl {
 
   bool StepPlane() {
     if (wire.position() == plane->end) {
-      TakePlane();
+      HandlePlane();
       plane.reset();
       return true;
     }
@@ -117,7 +117,7 @@ struct XSpaceScan::Impl {
         is_good = wire.Text(about, limits::kStringBytesMax, plane->name);
         break;
       case xspace_field::kPlaneLines:
-        if (!facts.first_line_ns) is_good = LookAtLine(about.end);
+        if (!facts.first_line_ns) is_good = InspectLine(about.end);
         break;
       case xspace_field::kPlaneStats:
         if (plane->stats.size() < kPlaneStatsMax) {
@@ -138,7 +138,7 @@ struct XSpaceScan::Impl {
   }
 
   // Reads the fields before the first event: protobuf's writers sort fields by number.
-  bool LookAtLine(uint64_t end) {
+  bool InspectLine(uint64_t end) {
     XSpaceLine line;
     bool has_time = false;
     while (wire.position() < end) {
@@ -146,7 +146,7 @@ struct XSpaceScan::Impl {
       if (!wire.Next(end, about)) return false;
       if (about.number == xspace_field::kLineEvents) break;
       has_time = has_time || about.number == xspace_field::kLineTimestampNs;
-      if (!TakeXSpaceLineField(wire, about, line)) return false;
+      if (!ReadXSpaceLineField(wire, about, line)) return false;
       if (about.has_length) wire.Seek(about.end);
     }
     if (line.timestamp_ns >= 0 && (has_time || wire.position() < end)) {
@@ -156,7 +156,7 @@ struct XSpaceScan::Impl {
   }
 
   // Takes the facts from the stats of a plane that has been read to its end.
-  void TakePlane() {
+  void HandlePlane() {
     const bool is_environment = plane->name == kEnvironmentPlane;
     const bool is_host = plane->name == kHostPlane;
     for (const XSpaceStat& stat : plane->stats) {

@@ -226,7 +226,7 @@ bool ReadXSpaceMapEntry(XSpaceWire& wire, uint64_t end, XSpaceMetadata& entry) {
 }
 
 // Other fields, events among them, are not looked at.
-bool TakeXSpaceLineField(XSpaceWire& wire, const XSpaceWire::Field& about, XSpaceLine& line) {
+bool ReadXSpaceLineField(XSpaceWire& wire, const XSpaceWire::Field& about, XSpaceLine& line) {
   switch (about.number) {
     case xspace_field::kLineId:
       line.id = static_cast<int64_t>(about.value);

@@ -119,6 +119,6 @@ bool ReadXSpaceStat(XSpaceWire& wire, uint64_t end, XSpaceStat& stat);
 bool ReadXSpaceMapEntry(XSpaceWire& wire, uint64_t end, XSpaceMetadata& entry);
 // Takes one field of a line; returns false if it is damaged. The caller skips the content of fields
 // that are unknown here.
-bool TakeXSpaceLineField(XSpaceWire& wire, const XSpaceWire::Field& field, XSpaceLine& line);
+bool ReadXSpaceLineField(XSpaceWire& wire, const XSpaceWire::Field& field, XSpaceLine& line);
 
 }  // namespace neurontrace

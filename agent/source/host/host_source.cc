@@ -9,7 +9,7 @@
 #include "lib/trace/host_samples.h"
 #include "lib/trace/limits.h"
 
-// Work is the only task: it runs once a second while a stream is open, and whenever LookAgain asks
+// Work is the only task: it runs once a second while a stream is open, and whenever PollAgain asks
 // for it. It decides for all captures, reads /proc at most once, and schedules itself.
 namespace neurontrace {
 HostSource::HostSource(Options options, const Clock& clock, TaskRunner& runner, ChunkSink& sink,
@@ -83,7 +83,7 @@ void HostSource::ApplyOrder(const SourceOrder& order) {
     return;
   }
   capture->begun = true;
-  LookAgain();
+  PollAgain();
 }
 
 void HostSource::Stop(const CaptureId& capture_id, uint64_t) {
@@ -136,7 +136,7 @@ void HostSource::Flush() {
 
 void HostSource::Forget(const CaptureId& capture_id) { captures_.erase(capture_id); }
 
-void HostSource::LookAgain() { WakeAt(clock_.MonotonicNs()); }
+void HostSource::PollAgain() { WakeAt(clock_.MonotonicNs()); }
 
 std::optional<HostReading> HostSource::Read() {
   auto reading = ReadHost(options_.proc_root, clock_);
@@ -206,7 +206,7 @@ void HostSource::Work() {
   if (is_due) {
     sample_due_ns_ += ((now - sample_due_ns_) / kHostSampleIntervalNs + 1) * kHostSampleIntervalNs;
   }
-  // If nothing records and no stream is open, LookAgain wakes this up.
+  // If nothing records and no stream is open, PollAgain wakes this up.
   if (has_streams || changes) WakeAt(sample_due_ns_);
 }
 

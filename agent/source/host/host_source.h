@@ -51,7 +51,7 @@ class HostSource final : public Source {
 
   // Called when the result of CaptureParticipants::Records has changed for some capture; it is
   // asked soon, by a task.
-  void LookAgain();
+  void PollAgain();
 
  private:
   // One capture that this source has a part in.

@@ -68,7 +68,7 @@ class HostSourceTest : public ::testing::Test {
     } else {
       participants_.recording.erase(capture_);
     }
-    source_->LookAgain();
+    source_->PollAgain();
   }
   void Start() { source_->ApplyOrder(SourceOrder::Start(capture_, spec_, sink_.Cursors())); }
   void Pass(uint64_t ms) { runner_.AdvanceNs(ms * kMs); }
@@ -154,7 +154,7 @@ TEST_F(HostSourceTest, WaitsUntilSomethingRecordsHere) {
   EXPECT_THAT(Chunks(), ElementsAre("3 events", "0 events end"));
 }
 
-TEST_F(HostSourceTest, CaptureThatNothingRecordsForEndsWithoutAStream) {
+TEST_F(HostSourceTest, CaptureWithoutRecordingWorkerEndsWithoutStream) {
   Start();
   Pass(5000);
   EXPECT_FALSE(source_->IsFinished(capture_));
@@ -229,7 +229,7 @@ TEST_F(HostSourceTest, TwoCapturesHaveTheirOwnIntervalsOfOneReading) {
   EXPECT_THAT(sink_.Events().at(3), HasSubstr(R"("duration_ns":500000000)"));
 }
 
-TEST_F(HostSourceTest, AgentThatStartsAgainGoesOnAndSaysSinceWhenItHasNothing) {
+TEST_F(HostSourceTest, RestartedAgentContinuesAndReportsGap) {
   participants_.recording.insert(capture_);
   Start();
   StoreSample();
@@ -337,7 +337,7 @@ TEST_F(HostSourceTest, LongIntervalGetsAChunkOfItsOwn) {
   EXPECT_EQ(long_ones, 1);
 }
 
-TEST_F(HostSourceTest, KilledAgentsGapIsToldFromItsFirstSampleOn) {
+TEST_F(HostSourceTest, ReportsGapOfKilledAgentFromFirstSample) {
   participants_.recording.insert(capture_);
   Start();
   Pass(0);
@@ -371,7 +371,7 @@ TEST_F(HostSourceTest, PositionAtTheEndOfAllNumbersDoesNotWrap) {
   EXPECT_THAT(sink_.Losses(), IsEmpty());
 }
 
-TEST_F(HostSourceTest, GoingOnAloneBeginsNothingNew) {
+TEST_F(HostSourceTest, OfflineResumeStartsNothingNew) {
   participants_.recording.insert(capture_);
   source_->ApplyOrder(SourceOrder::Continue(capture_, spec_, {}));
   Pass(5000);
@@ -386,7 +386,7 @@ TEST_F(HostSourceTest, GoingOnAloneBeginsNothingNew) {
 }
 
 // The aggregator is away, and may have stopped the capture while no agent ran.
-TEST_F(HostSourceTest, GapBeforeGoingOnAloneHasNoEnd) {
+TEST_F(HostSourceTest, GapBeforeOfflineResumeHasNoEnd) {
   participants_.recording.insert(capture_);
   Start();
   StoreSample();
@@ -419,7 +419,7 @@ TEST_F(HostSourceTest, GapOfACaptureThatIsContinuedBeforeASampleEndsThere) {
   EXPECT_EQ(sink_.Losses()[0].last_timestamp_ns, 1'700'000'005'000'000'000u);
 }
 
-TEST_F(HostSourceTest, CursorsThatAreToldAgainCount) {
+TEST_F(HostSourceTest, RepeatedCursorsCount) {
   participants_.recording.insert(capture_);
   Start();
   StoreSample();
@@ -453,7 +453,7 @@ TEST_F(HostSourceTest, StreamOfAnEarlierBootIsEndedWithTheCapture) {
   EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("was rebooted"));
 }
 
-TEST_F(HostSourceTest, WhatIsEndedLateIsToldWithoutATime) {
+TEST_F(HostSourceTest, LateEndIsReportedWithoutTime) {
   participants_.recording.insert(capture_);
   Start();
   StoreSample();
@@ -466,7 +466,7 @@ TEST_F(HostSourceTest, WhatIsEndedLateIsToldWithoutATime) {
   EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("from here on"));
 }
 
-TEST_F(HostSourceTest, AgentThatIsToTakeNoneEndsWhatIsThere) {
+TEST_F(HostSourceTest, DisabledAgentEndsExistingStreams) {
   participants_.recording.insert(capture_);
   Start();
   StoreSample();

@@ -29,7 +29,7 @@ std::string_view TakeLine(std::string_view& text) {
 }
 
 // Removes and returns the next word; empty at the end of the line.
-std::string_view TakeWord(std::string_view& line) {
+std::string_view ConsumeWord(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   const size_t end = std::min(line.find(' '), line.size());
   const std::string_view word = line.substr(0, end);
@@ -57,7 +57,7 @@ absl::StatusOr<CpuTimes> ParseCpuLine(std::string_view line) {
   // Cut, as it becomes part of an error message.
   const std::string_view whole = line.substr(0, 200);
   CpuTimes times;
-  const std::string_view number = TakeWord(line).substr(3);
+  const std::string_view number = ConsumeWord(line).substr(3);
   if (!number.empty()) {
     const auto cpu = NumberOf<uint32_t>(number);
     if (!cpu || *cpu == CpuTimes::kAverage) {
@@ -66,7 +66,8 @@ absl::StatusOr<CpuTimes> ParseCpuLine(std::string_view line) {
     times.cpu = *cpu;
   }
   size_t count = 0;
-  for (std::string_view word = TakeWord(line); !word.empty(); word = TakeWord(line), ++count) {
+  for (std::string_view word = ConsumeWord(line); !word.empty();
+       word = ConsumeWord(line), ++count) {
     const auto ticks = NumberOf<uint64_t>(word);
     if (!ticks) return InvalidArgument("/proc/stat: '{}' has a time that is not a number", whole);
     // Guest times are contained in user and nice, and would count twice.
@@ -111,15 +112,15 @@ absl::StatusOr<MemoryReading> ParseMemory(std::string_view proc_meminfo) {
   std::optional<uint64_t> available_kb;
   while (!proc_meminfo.empty() && (!total_kb || !available_kb)) {
     std::string_view line = TakeLine(proc_meminfo);
-    const std::string_view key = TakeWord(line);
+    const std::string_view key = ConsumeWord(line);
     std::optional<uint64_t>* value = nullptr;
     // MemAvailable rather than MemFree, as page cache is not in use (proc_meminfo(5), since Linux
     // 3.14).
     if (key == "MemTotal:") value = &total_kb;
     if (key == "MemAvailable:") value = &available_kb;
     if (value == nullptr) continue;
-    *value = NumberOf<uint64_t>(TakeWord(line));
-    if (!*value || **value > UINT64_MAX / 1024 || TakeWord(line) != "kB") {
+    *value = NumberOf<uint64_t>(ConsumeWord(line));
+    if (!*value || **value > UINT64_MAX / 1024 || ConsumeWord(line) != "kB") {
       return InvalidArgument("/proc/meminfo: {} is not a number of kB", key);
     }
   }

@@ -36,7 +36,7 @@ TEST(ProcFilesTest, ReadsTheFourTimesOfTheOldestKernels) {
   EXPECT_THAT(*cpus, ElementsAre(CpuTimes{CpuTimes::kAverage, 10, 4}));
 }
 
-TEST(ProcFilesTest, RefusesWhatNoKernelWrites) {
+TEST(ProcFilesTest, RejectsInvalidProcFiles) {
   EXPECT_THAT(ParseCpuTimes("").status().message(), HasSubstr("the first line is not a processor"));
   EXPECT_THAT(ParseCpuTimes("intr 1\n").status().message(),
               HasSubstr("the first line is not a processor"));
@@ -59,7 +59,7 @@ TEST(ProcFilesTest, SumsOfHostileTimesSaturate) {
   EXPECT_THAT(*cpus, ElementsAre(CpuTimes{CpuTimes::kAverage, UINT64_MAX, UINT64_MAX}));
 }
 
-TEST(ProcFilesTest, ShareIsWhatWasNotIdle) {
+TEST(ProcFilesTest, ShareIsNonIdleTime) {
   const CpuShare share = ShareBetween({0, 1000, 900}, {0, 1100, 967});
   EXPECT_TRUE(share.known);
   EXPECT_EQ(share.percent, 33.0);
@@ -82,7 +82,7 @@ TEST(ProcFilesTest, ReadsMemory) {
   EXPECT_EQ(PercentUsed({}), 0.0);
 }
 
-TEST(ProcFilesTest, RefusesMemoryThatIsNotToldOrTooMuch) {
+TEST(ProcFilesTest, RejectsMissingOrExcessiveMemory) {
   EXPECT_THAT(ParseMemory("MemTotal: 1 kB\n").status().message(),
               HasSubstr("MemAvailable is missing"));
   EXPECT_THAT(ParseMemory("MemAvailable: 1 kB\n").status().message(),

@@ -15,7 +15,7 @@ class ExecutionStreamsTest : public ::testing::Test {
   ExecutionStreamsTest() { Make(); }
 
   void Make(std::vector<GidRange> gids = {}) {
-    streams_ = std::make_unique<CaptureStreams>(surroundings_, capture_, worker_,
+    streams_ = std::make_unique<CaptureStreams>(capture_context_, capture_, worker_,
                                                 EventSelection{{}, {}, gids.empty(), gids});
   }
   // Events of one core, each "execution" or, below 0, one without.
@@ -60,7 +60,7 @@ class ExecutionStreamsTest : public ::testing::Test {
   FakeClock clock_;
   RecordingSink sink_;
   AgentSourceMetrics metrics_;
-  const StreamSetup surroundings_{"agent", clock_, sink_, metrics_};
+  const StreamSetup capture_context_{"agent", clock_, sink_, metrics_};
   NrtEventDecoder decoder_;
   std::unique_ptr<CaptureStreams> streams_;
   std::vector<std::pair<uint32_t, std::string>> written_;
@@ -68,7 +68,7 @@ class ExecutionStreamsTest : public ::testing::Test {
   uint64_t position_ = 0;
 };
 
-TEST_F(ExecutionStreamsTest, HoldsBackUntilTheFirstAndTellsWhatWasSeen) {
+TEST_F(ExecutionStreamsTest, HoldsBackUntilFirstExecutionAndReportsProgress) {
   Document(0, {-1, 40, -1, 41});
   EXPECT_EQ(streams_->executions().newest, 41u);
   EXPECT_EQ(streams_->executions().first, 0u);
@@ -123,7 +123,7 @@ TEST_F(ExecutionStreamsTest, EventsWithoutACoreFollowTheCores) {
 
 // The agent is killed with a part of a document stored: wherever that part ends, the rest comes
 // once, though the agent that reads it again has not seen what opened the core.
-TEST_F(ExecutionStreamsTest, ComesOnceWhereverTheAgentWasKilled) {
+TEST_F(ExecutionStreamsTest, StoresOnceWhereverAgentWasKilled) {
   for (uint32_t kept = 1; kept < 8; ++kept) {
     sink_.entries.clear();
     written_.clear();

@@ -71,7 +71,7 @@ TEST_F(TapLossesTest, AHoleWiderThanWhatWasRefusedIsTheRuntimesForTheRest) {
   EXPECT_EQ(LostByCore(LossPlace::kRuntimeRing), (Lost{{0, 6}}));
 }
 
-TEST_F(TapLossesTest, WhatIsRefusedAtTheEndNeedsNoHole) {
+TEST_F(TapLossesTest, RefusalAtEndNeedsNoHole) {
   Begin();
   tap_.WriteDocument(Document(0, 0, 2), capture_, 0);
   WriteRefused(0, 8, 12);  // 2 and 3 were overwritten
@@ -83,7 +83,7 @@ TEST_F(TapLossesTest, WhatIsRefusedAtTheEndNeedsNoHole) {
   EXPECT_EQ(metrics_.tap_documents_refused.load(), 3u);
 }
 
-TEST_F(TapLossesTest, RefusalsOfAllCoresAtOnceAreLaidOnTheHolesTheyLeft) {
+TEST_F(TapLossesTest, AssignsRefusalsOfAllCoresToTheirHoles) {
   Begin();
   tap_.WriteDocument(Document(0, 0, 2), capture_);
   tap_.WriteDocument(Document(1, 0, 2), capture_);
@@ -134,7 +134,7 @@ TEST_F(TapLossesTest, RecordsWithoutRoomAreALossOfUnknownNumber) {
   EXPECT_TRUE(sink_.Losses()[0].events_unknown);
 }
 
-TEST_F(TapLossesTest, ATapThatLacksNothingTellsOfNothing) {
+TEST_F(TapLossesTest, TapWithoutLossReportsNothing) {
   tap_.header().counters.deferred_fetches.store(3);  // of a time before this agent
   Begin();
   tap_.WriteDocument(Document(0, 0, 2), capture_, 0);
@@ -143,7 +143,7 @@ TEST_F(TapLossesTest, ATapThatLacksNothingTellsOfNothing) {
   EXPECT_THAT(sink_.Losses(), IsEmpty());
 }
 
-TEST_F(TapLossesTest, RecordsThatFoundNoRoomWithoutAnAgentAreToldWhenOneIsThere) {
+TEST_F(TapLossesTest, ReportsRecordsRefusedWithoutAgentOnConnect) {
   tap_.header().counters.refused_control_records.store(3);
   Begin();
   Pass(600);
@@ -152,7 +152,7 @@ TEST_F(TapLossesTest, RecordsThatFoundNoRoomWithoutAnAgentAreToldWhenOneIsThere)
   EXPECT_TRUE(sink_.Losses()[0].events_unknown);
 }
 
-TEST_F(TapLossesTest, ARefusalIsToldOnceOverARestartOfTheAgent) {
+TEST_F(TapLossesTest, ReportsRefusalOnceAcrossAgentRestart) {
   for (size_t stored = 0; stored <= 3; ++stored) {
     SCOPED_TRACE(stored);
     FakeTap tap;
@@ -217,7 +217,7 @@ class TapHeadroomTest : public TapLossesTest {
   uint64_t next_ = 0;
 };
 
-TEST_F(TapHeadroomTest, NothingIsSaidBeforeItIsMeasuredNorAfterTheTrace) {
+TEST_F(TapHeadroomTest, ReportsNothingBeforeMeasurementAndAfterTrace) {
   EXPECT_THAT(source_->headroom().rings, IsEmpty());
   Begin();
   EXPECT_THAT(source_->headroom().rings, IsEmpty());
@@ -229,13 +229,13 @@ TEST_F(TapHeadroomTest, NothingIsSaidBeforeItIsMeasuredNorAfterTheTrace) {
   EXPECT_THAT(source_->headroom().rings, IsEmpty());
 }
 
-TEST_F(TapHeadroomTest, ARingLastsAsLongAsItsRateSays) {
+TEST_F(TapHeadroomTest, HeadroomFollowsFillRate) {
   Begin();
   Stream(20, 100);  // 1000 a second into a ring of 65536
   EXPECT_NEAR(RingSeconds(), 65.5, 1);
 }
 
-TEST_F(TapHeadroomTest, WhatIsOverwrittenCountsAsFilled) {
+TEST_F(TapHeadroomTest, CountsOverwrittenAsFilled) {
   Begin();
   for (int i = 0; i < 20; ++i) {
     Stream(1, 50);
@@ -244,7 +244,7 @@ TEST_F(TapHeadroomTest, WhatIsOverwrittenCountsAsFilled) {
   EXPECT_NEAR(RingSeconds(), 65.5, 1);
 }
 
-TEST_F(TapHeadroomTest, WhatAFullFetchLeavesTakesRoom) {
+TEST_F(TapHeadroomTest, CountsRemainderOfFullFetch) {
   Begin();
   Stream(20, 100);
   const double before = RingSeconds();
@@ -286,7 +286,7 @@ TEST_F(TapHeadroomTest, ABufferThatNobodyReleasesFills) {
   EXPECT_LT(*source_->headroom().buffer, *before);
 }
 
-TEST_F(TapLossesTest, RecordsWithoutRoomAreNoLossOfWhatHasNotBegun) {
+TEST_F(TapLossesTest, RefusedRecordsAreNoLossOfPendingCapture) {
   Connect();
   source_->ApplyOrder(SourceOrder::Arm(capture_, {}, {}));
   CaptureSpec spec;

@@ -19,7 +19,7 @@ constexpr int kWakesPerTurn = 16;
 bool HasShare(size_t own, size_t used, size_t max) { return used < max && own < max - used; }
 
 // Names the user in messages.
-std::string WordsOf(std::optional<uid_t> user) {
+std::string DescribeUser(std::optional<uid_t> user) {
   return user ? fmt::format("user {}", *user) : "an unknown user";
 }
 
@@ -92,7 +92,7 @@ void TapSource::AddConnection(UniqueFd accepted) {
   if (!HasShare(own, connections_.size(), limits::kTapConnectionsMax)) {
     AgentSourceMetrics::Add(metrics_.taps_refused);
     spdlog::warn("refused a tap of {}, which has {} of {} connections; {} connections are in use",
-                 WordsOf(user), own, limits::kTapConnectionsMax, connections_.size());
+                 DescribeUser(user), own, limits::kTapConnectionsMax, connections_.size());
     return;  // closed; the tap tries again
   }
   auto session = std::make_unique<TapSession>(std::move(socket), closer_, runner_, clock_,
@@ -125,8 +125,8 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
   }
   const std::optional<uid_t> user = connections_.at(&session).user;
   if (!HasShare(WorkersOf(user), workers_.size(), limits::kWorkersPerAgentMax)) {
-    return ResourceExhausted("too many workers: {} has {} of the {} on this agent", WordsOf(user),
-                             WorkersOf(user), workers_.size());
+    return ResourceExhausted("too many workers: {} has {} of the {} on this agent",
+                             DescribeUser(user), WorkersOf(user), workers_.size());
   }
   // A new file: a process that is not known, or a known one with a new tap.
   const PeerIdentity peer =
@@ -142,7 +142,7 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
     // One process has one tap. A tap that is not connected belonged to the program that exec
     // replaced.
     if (worker->connected()) return FailedPrecondition("process {} already has a tap", peer.pid);
-    worker->DeclareGone();
+    worker->MarkGone();
   }
   workers_.push_back(std::make_unique<TapWorker>(
       shared_, std::move(identity),
@@ -166,7 +166,7 @@ absl::Status TapSource::OnGreeting(TapSession& session, TapGreeting greeting) {
   // Before captures are joined, as selections may depend on ranks.
   ResolveRanks();
   for (auto& [id, capture] : captures_) JoinIfMatching(**worker, capture, true);
-  ForgetStranger(**worker);
+  DropUnauthenticated(**worker);
   spdlog::info("worker {} connected, tap {}", ToString((*worker)->identity()),
                greeting.tap_version);
   ScheduleTurn(0);
@@ -259,17 +259,18 @@ void TapSource::SetPod(uint32_t pid, uint64_t start_time_ticks,
 }
 
 void TapSource::OnCaptureListComplete() {
-  all_told_ = true;
-  for (const auto& worker : workers_) ForgetStranger(*worker);
+  is_capture_list_complete_ = true;
+  for (const auto& worker : workers_) DropUnauthenticated(*worker);
   ScheduleTurn(0);
 }
 
-void TapSource::ForgetStranger(TapWorker& worker) {
+void TapSource::DropUnauthenticated(TapWorker& worker) {
   const CaptureId recorded = worker.tap_capture();
-  if (all_told_ && !recorded.empty() && !captures_.contains(recorded)) worker.Forget(recorded);
+  if (is_capture_list_complete_ && !recorded.empty() && !captures_.contains(recorded))
+    worker.Forget(recorded);
 }
 
-bool TapSource::MayReturn(const WorkerIdentity& worker) const {
+bool TapSource::CanReturn(const WorkerIdentity& worker) const {
   if (clock_.MonotonicNs() - started_ns_ >= kReturnPatienceNs) return false;
   if (worker.boot_id != boot_id_) return false;
   // A claimed pid does not show whether its process lives; only the time decides then.
@@ -290,7 +291,7 @@ void TapSource::EndOrphans(Capture& capture) {
       return worker->identity() == stream.worker;
     });
     if (is_here) continue;
-    if (MayReturn(stream.worker)) {
+    if (CanReturn(stream.worker)) {
       capture.awaits_workers = true;
       continue;
     }
@@ -379,7 +380,7 @@ void TapSource::SetMoment(Capture& capture, const CaptureBegin& begin, bool join
   // Taps wait by themselves. At the moment the processors are left to those that begin; the agent
   // then checks for a worker that may have come meanwhile.
   if (capture.moment->monotonic_ns > now.monotonic_ns) {
-    After(capture.moment->monotonic_ns - now.monotonic_ns + kTapsFirstNs, &TapSource::TellTaps);
+    After(capture.moment->monotonic_ns - now.monotonic_ns + kTapsFirstNs, &TapSource::NotifyTaps);
   }
 }
 
@@ -462,7 +463,7 @@ void TapSource::JoinIfMatching(TapWorker& worker, Capture& capture, bool late) {
 }
 
 // A worker whose job or ranks have become known may now match a capture that passed it by.
-void TapSource::JoinWhatChanged() {
+void TapSource::JoinChangedWorkers() {
   for (const auto& worker : workers_) {
     if (!worker->TakeInfoChanged()) continue;
     for (auto& [id, capture] : captures_) {
@@ -471,8 +472,8 @@ void TapSource::JoinWhatChanged() {
   }
 }
 
-void TapSource::TellTaps() {
-  for (const auto& worker : workers_) worker->TellDue();
+void TapSource::NotifyTaps() {
+  for (const auto& worker : workers_) worker->ReportDue();
 }
 
 void TapSource::ReportExecutions() {
@@ -491,7 +492,7 @@ void TapSource::Stop(const CaptureId& capture_id, uint64_t host_raw_ns) {
   const PlannedMoment moment = PlanMoment(host_raw_ns, now);
   const bool waits = moment.monotonic_ns > now.monotonic_ns;
   for (const auto& worker : workers_) worker->Stop(capture_id, waits ? moment.monotonic_ns : 0);
-  if (waits) After(moment.monotonic_ns - now.monotonic_ns, &TapSource::TellTaps);
+  if (waits) After(moment.monotonic_ns - now.monotonic_ns, &TapSource::NotifyTaps);
   EndOrphans(found->second);
   ScheduleTurn(0);
 }
@@ -562,7 +563,7 @@ void TapSource::Turn() {
     const absl::StatusOr<bool> read = worker->Read(kBytesPerWorker);
     if (worker->reader().position() != before) {
       any = true;
-      worker->NoteTurn(turn_);
+      worker->RecordTurn(turn_);
     }
     if (read.ok()) {
       more = more || *read;
@@ -593,7 +594,7 @@ void TapSource::Tick() {
     if (capture.awaits_workers) EndOrphans(capture);
   }
   ResolveRanks();
-  JoinWhatChanged();
+  JoinChangedWorkers();
   RemoveDoneWorkers();
   ScheduleTurn(0);
 }

@@ -191,16 +191,16 @@ class TapSource final : public Source,
   // Has every worker take part that has to; see JoinIfMatching.
   void JoinAll(Capture& capture, bool late);
   // Does the same for workers whose description has changed since the last call.
-  void JoinWhatChanged();
+  void JoinChangedWorkers();
   // Has every worker send its tap the commands that are due.
-  void TellTaps();
+  void NotifyTaps();
   // Reports how far captures by execution have come, and repeats that while there are any.
   void ReportExecutions();
   // Ends what the worker's tap records if no capture of the aggregator's list wants it.
-  void ForgetStranger(TapWorker& worker);
+  void DropUnauthenticated(TapWorker& worker);
   // Returns whether the agent is so young that a worker of its earlier run may not have found it
   // yet.
-  bool MayReturn(const WorkerIdentity& worker) const;
+  bool CanReturn(const WorkerIdentity& worker) const;
   // Ends streams of workers that will not return.
   void EndOrphans(Capture& capture);
   // Destroys the session; its worker continues without a connection.
@@ -244,7 +244,7 @@ class TapSource final : public Source,
   std::string boot_id_;
   const uint64_t started_ns_;
   // True once the aggregator has listed the captures that this agent has a part in.
-  bool all_told_ = false;
+  bool is_capture_list_complete_ = false;
 
   std::unique_ptr<TapServer> server_;
   std::map<TapSession*, Connection> connections_;

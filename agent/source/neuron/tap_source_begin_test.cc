@@ -20,7 +20,7 @@ class TapSourceBeginTest : public TapSourceTest {
     EXPECT_EQ(status().obstacle, obstacle) << static_cast<int>(status().obstacle);
     EXPECT_THAT(status().detail, HasSubstr(words));
   }
-  void TellState(TapState state, const CaptureId& capture = CaptureId()) {
+  void SendState(TapState state, const CaptureId& capture = CaptureId()) {
     tap_.SetState(state);
     tap_.Answer(TapMessageType::kStart, TapResult::kNone, capture);
     Deliver();
@@ -40,7 +40,7 @@ class TapSourceBeginTest : public TapSourceTest {
   }
 };
 
-TEST_F(TapSourceBeginTest, ArmingSaysSoAndTellsTheTapNothing) {
+TEST_F(TapSourceBeginTest, ArmingReportsStateWithoutContactingTap) {
   Connect();
   Arm();
   EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
@@ -75,7 +75,7 @@ TEST_F(TapSourceBeginTest, EveryObstacleIsNamed) {
   }
 }
 
-TEST_F(TapSourceBeginTest, ARuntimeWithoutAWantedEventTypeIsRefusedForGood) {
+TEST_F(TapSourceBeginTest, RefusesRuntimeLackingSelectedEventType) {
   Connect();
   CaptureSpec spec;
   spec.filter.event_types = {"no_such_type"};
@@ -86,7 +86,7 @@ TEST_F(TapSourceBeginTest, ARuntimeWithoutAWantedEventTypeIsRefusedForGood) {
   ExpectRefused(CaptureObstacle::kNoEventType, "event types");
 }
 
-TEST_F(TapSourceBeginTest, ATapThatIsAwayDoesNotAnswer) {
+TEST_F(TapSourceBeginTest, DisconnectedTapDoesNotAnswer) {
   Connect();
   tap_.HangUp();
   Deliver();
@@ -94,17 +94,17 @@ TEST_F(TapSourceBeginTest, ATapThatIsAwayDoesNotAnswer) {
   ExpectRefused(CaptureObstacle::kNoAnswer, "not connected");
 }
 
-TEST_F(TapSourceBeginTest, WhatIsArmedFollowsTheTapUntilItBegins) {
+TEST_F(TapSourceBeginTest, ArmedStateFollowsTapUntilStart) {
   Connect();
   Arm();
-  TellState(TapState::kBusyOtherProfiler);
+  SendState(TapState::kBusyOtherProfiler);
   ExpectRefused(CaptureObstacle::kOtherProfiler, "another profiler");
-  TellState(TapState::kIdle);
+  SendState(TapState::kIdle);
   EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
   EXPECT_FALSE(tap_.ReadCommand());
 }
 
-TEST_F(TapSourceBeginTest, BeginsAtTheMomentNamedAndSaysHowWellItWasKept) {
+TEST_F(TapSourceBeginTest, BeginsAtGivenTimeAndReportsOffset) {
   Connect();
   Arm();
   source_->ApplyOrder(SourceOrder::Begin(capture_, In(100)));
@@ -134,7 +134,7 @@ TEST_F(TapSourceBeginTest, ATraceThatBeginsEarlyHasANegativeOffset) {
   EXPECT_TRUE(status().begun_as_planned);
 }
 
-TEST_F(TapSourceBeginTest, AMomentOfThePastOrNoneIsAtOnce) {
+TEST_F(TapSourceBeginTest, PastOrMissingTimeStartsImmediately) {
   Connect();
   Arm();
   source_->ApplyOrder(SourceOrder::Begin(capture_, In(-30)));
@@ -259,7 +259,7 @@ TEST_F(TapSourceBeginTest, AStopBeforeTheBeginningEndsWhatWasArmed) {
   EXPECT_FALSE(tap_.ReadCommand());
 }
 
-TEST_F(TapSourceBeginTest, AWorkerThatIsFrozenFromTheOrderToTheEndTookNoPart) {
+TEST_F(TapSourceBeginTest, FrozenWorkerTookNoPart) {
   Connect();
   Arm();
   source_->ApplyOrder(SourceOrder::Begin(capture_, In(100)));
@@ -272,7 +272,7 @@ TEST_F(TapSourceBeginTest, AWorkerThatIsFrozenFromTheOrderToTheEndTookNoPart) {
   EXPECT_THAT(sink_.entries, IsEmpty());
 }
 
-TEST_F(TapSourceBeginTest, AnOrderThatTheTapNeverGotIsNoPartEither) {
+TEST_F(TapSourceBeginTest, UndeliveredOrderIsNoPart) {
   Connect();
   Arm();
   source_->ApplyOrder(SourceOrder::Begin(capture_, In(100)));
@@ -336,7 +336,7 @@ TEST_F(TapSourceBeginTest, AnAnswerThatIsReadAfterTheMomentIsNoObstacle) {
   Deliver();
   EXPECT_EQ(status().state, CaptureWorkerState::kStarting);
   EXPECT_EQ(status().obstacle, CaptureObstacle::kNone);
-  TellState(TapState::kIdle, capture_);
+  SendState(TapState::kIdle, capture_);
   EXPECT_EQ(status().state, CaptureWorkerState::kStarting);
   Started();
   EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
@@ -345,7 +345,7 @@ TEST_F(TapSourceBeginTest, AnAnswerThatIsReadAfterTheMomentIsNoObstacle) {
   EXPECT_EQ(status().begin_offset_ns, 5'000'000);
 }
 
-TEST_F(TapSourceBeginTest, WhatHasRecordedIsNotRefusedByWhatComesAfter) {
+TEST_F(TapSourceBeginTest, RecordedPartIsNotRefusedLater) {
   Connect();
   StartAndRecord();
   tap_.WriteDocument(Document(0, 0, 3), capture_);
@@ -368,7 +368,7 @@ TEST_F(TapSourceBeginTest, WhatHasRecordedIsNotRefusedByWhatComesAfter) {
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
 }
 
-TEST_F(TapSourceBeginTest, WhatHasRecordedIsNotRefusedForAnotherCaptureEither) {
+TEST_F(TapSourceBeginTest, RecordedPartIsNotRefusedForOtherCapture) {
   Connect();
   StartAndRecord();
   tap_.HangUp();
@@ -395,7 +395,7 @@ TEST_F(TapSourceBeginTest, TheSecondCaptureOfAWorkerIsRefused) {
   EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
 }
 
-TEST_F(TapSourceBeginTest, ArmingAWorkerThatAnotherCaptureHasIsRefused) {
+TEST_F(TapSourceBeginTest, RefusesToArmBusyWorker) {
   Connect();
   StartAndRecord();
   source_->ApplyOrder(SourceOrder::Arm(other_, {}, {}));
@@ -416,7 +416,7 @@ TEST_F(TapSourceBeginTest, AWorkerIsPromisedToOneCaptureAtATime) {
   EXPECT_EQ(listener_.statuses[other_].state, CaptureWorkerState::kArmed) << "it is free again";
 }
 
-TEST_F(TapSourceBeginTest, AnAgentThatComesBackFindsWhatBeganAndIsNotLate) {
+TEST_F(TapSourceBeginTest, ReturningAgentFindsStartedCaptureAndIsNotLate) {
   Connect();
   Arm();
   source_->ApplyOrder(SourceOrder::Begin(capture_, In(0)));
@@ -430,7 +430,7 @@ TEST_F(TapSourceBeginTest, AnAgentThatComesBackFindsWhatBeganAndIsNotLate) {
   EXPECT_FALSE(status().joined_late);
 }
 
-TEST_F(TapSourceBeginTest, AnAgentThatGoesOnWithWhatWasOnlyArmedArmsItAgain) {
+TEST_F(TapSourceBeginTest, ResumedAgentRearmsArmedCapture) {
   Connect();
   Arm();
   MakeSource();
@@ -446,7 +446,7 @@ TEST_F(TapSourceBeginTest, AnAgentThatGoesOnWithWhatWasOnlyArmedArmsItAgain) {
   EXPECT_EQ(Command().type, TapMessageType::kStart);
 }
 
-TEST_F(TapSourceBeginTest, ATraceThatBeginsAnewUnderTheNextAgentIsNotTheBeginning) {
+TEST_F(TapSourceBeginTest, TraceRestartUnderNextAgentIsNotTheBegin) {
   Connect();
   Arm();
   source_->ApplyOrder(SourceOrder::Begin(capture_, In(0)));

@@ -105,7 +105,7 @@ TEST_F(TapSourceFidelityTest, WithinTheBudgetNothingIsLeftOut) {
   EXPECT_EQ(source_->loads().begin()->second.fidelity, 0u);
 }
 
-TEST_F(TapSourceFidelityTest, TheTraceBeginsAnewWithoutAllocations) {
+TEST_F(TapSourceFidelityTest, RestartsTraceWithoutAllocations) {
   Begin();
   WriteTyped({"nrt_execute", "nrt_tensor_free"});
   Spend(1'400, 50'000);
@@ -143,7 +143,7 @@ TEST_F(TapSourceFidelityTest, OtherTypesOfTheSameNumberHaveOtherLevels) {
 }
 
 // A worker that stays over its budget: down to the last level, and no further.
-TEST_F(TapSourceFidelityTest, GoesDownToWhatIsNeverLeftOut) {
+TEST_F(TapSourceFidelityTest, LowersFidelityToRequiredEvents) {
   Begin();
   WriteTyped({"nrt_execute"});
   Spend(1'400, 500'000);
@@ -185,7 +185,7 @@ TEST_F(TapSourceFidelityTest, ComesBackWhenThereIsRoom) {
 
 // The agent's own time counts too, and where the runtime cannot filter, the agent omits what it
 // reads: rows can be told apart when they are read again.
-TEST_F(TapSourceFidelityTest, TheAgentLeavesOutWhereTheRuntimeCannot) {
+TEST_F(TapSourceFidelityTest, AgentFiltersWhatRuntimeCannotFilter) {
   tap_.SetFacts({{"runtime.visible_cores", "4"}});
   spec_.budget.core_ppm = 0;
   spec_.budget.bytes_per_second = 10;
@@ -213,7 +213,7 @@ TEST_F(TapSourceFidelityTest, TheAgentsTimeCounts) {
   EXPECT_THAT(left_out_, ElementsAre("nrt_tensor_free"));
 }
 
-TEST_F(TapSourceFidelityTest, AnAgentThatStartsAnewReadsTheSameRows) {
+TEST_F(TapSourceFidelityTest, RestartedAgentReadsSameRows) {
   Begin();
   WriteTyped({"nrt_execute", "nrt_tensor_free"});
   Spend(1'400, 50'000);
@@ -244,7 +244,7 @@ TEST_F(TapSourceFidelityTest, AnAgentThatStartsAnewReadsTheSameRows) {
 }
 
 // Nobody knows what a trace leaves out that another agent began: it is restarted, once.
-TEST_F(TapSourceFidelityTest, ATraceThatWasTakenOverBeginsAnew) {
+TEST_F(TapSourceFidelityTest, TakenOverTraceRestarts) {
   tap_.SetState(TapState::kStreaming);
   Connect(capture_);
   source_->ApplyOrder(SourceOrder::Start(capture_, spec_, {}));
@@ -281,7 +281,7 @@ TEST_F(TapSourceFidelityTest, AStopInTheMiddleOfARestartLosesNothing) {
   EXPECT_THAT(sink_.Events(), Contains(Typed("nrt_execute", 0)).Times(2));
 }
 
-TEST_F(TapSourceFidelityTest, ATapThatGoesAwayInARestartIsToldAgain) {
+TEST_F(TapSourceFidelityTest, ResendsOrderToTapLostDuringRestart) {
   Begin();
   WriteTyped({"nrt_execute"});
   Spend(1'400, 50'000);

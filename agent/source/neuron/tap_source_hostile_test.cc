@@ -21,7 +21,7 @@ using ::testing::SizeIs;
 
 using TapSourceHostileTest = TapSourceTest;
 
-TEST_F(TapSourceHostileTest, DisconnectsATapWhoseRingMakesNoSense) {
+TEST_F(TapSourceHostileTest, DisconnectsTapWithInvalidRing) {
   Connect();
   StartAndRecord();
   tap_.WriteDocument(Document(0, 0, 2), capture_);
@@ -53,7 +53,7 @@ size_t OpenDescriptors() {
   return static_cast<size_t>(std::distance(begin(open), end(open)));
 }
 
-TEST_F(TapSourceHostileTest, ClosesWhatComesWithAnEmptyPacket) {
+TEST_F(TapSourceHostileTest, ClosesDescriptorsOfEmptyPacket) {
   const size_t before = OpenDescriptors();
   for (int i = 0; i < 3; ++i) {
     int pair[2];
@@ -67,7 +67,7 @@ TEST_F(TapSourceHostileTest, ClosesWhatComesWithAnEmptyPacket) {
   EXPECT_EQ(OpenDescriptors(), before);
 }
 
-TEST_F(TapSourceHostileTest, TakesNoWakeDescriptorThatMayWaitWhenItIsClosed) {
+TEST_F(TapSourceHostileTest, RejectsWakeDescriptorThatCanBlockOnClose) {
   const UniqueFd tcp(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_TRUE(tcp.valid());
   linger wait = {.l_onoff = 1, .l_linger = 1'000'000};
@@ -81,7 +81,7 @@ TEST_F(TapSourceHostileTest, TakesNoWakeDescriptorThatMayWaitWhenItIsClosed) {
   EXPECT_EQ(wait.l_onoff, 0);
 }
 
-TEST_F(TapSourceHostileTest, LetsGoOfAWakeDescriptorThatIsNeverQuiet) {
+TEST_F(TapSourceHostileTest, DropsWakeDescriptorThatIsAlwaysReadable) {
   const UniqueFd unconnected(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   tap_.wake_to_pass = unconnected.get();
   Connect();
@@ -96,7 +96,7 @@ TEST_F(TapSourceHostileTest, LetsGoOfAWakeDescriptorThatIsNeverQuiet) {
 }
 
 // The kernel would close it where it is read, and wait for its other end.
-TEST_F(TapSourceHostileTest, WhatLiesInTheQueueOfAWakeDescriptorIsTakenOver) {
+TEST_F(TapSourceHostileTest, TakesOverQueuedDescriptorsOfWakeDescriptor) {
   LingeringSocket lingering;
   int wake[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, wake), 0);
@@ -120,7 +120,7 @@ TEST_F(TapSourceHostileTest, DisconnectsATapThatSendsNonsense) {
   EXPECT_EQ(metrics_.taps_misbehaved.load(), 1u);
 }
 
-TEST_F(TapSourceHostileTest, DisconnectsATapThatTalksTooMuch) {
+TEST_F(TapSourceHostileTest, DisconnectsTapThatFloods) {
   Connect();
   for (int i = 0; i < 250 && metrics_.taps_misbehaved.load() == 0; ++i) {
     tap_.Answer(TapMessageType::kStart, TapResult::kNone, capture_);
@@ -129,7 +129,7 @@ TEST_F(TapSourceHostileTest, DisconnectsATapThatTalksTooMuch) {
   EXPECT_EQ(metrics_.taps_misbehaved.load(), 1u);
 }
 
-TEST_F(TapSourceHostileTest, DropsConnectionsThatSayNothing) {
+TEST_F(TapSourceHostileTest, DropsSilentConnections) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
   const UniqueFd silent(pair[0]);
@@ -180,7 +180,7 @@ class TapSourceUsersTest : public TapSourceTest {
   std::vector<UniqueFd> held_;
 };
 
-TEST_F(TapSourceUsersTest, KeepsHalfOfWhatIsFreeForOthers) {
+TEST_F(TapSourceUsersTest, ReservesHalfOfFreeCapacityForOthers) {
   EXPECT_EQ(FillAs(1'000), limits::kTapConnectionsMax / 2);
   EXPECT_EQ(metrics_.taps_refused.load(), 1u);
   EXPECT_EQ(FillAs(1'001), limits::kTapConnectionsMax / 4);

@@ -169,7 +169,7 @@ TEST_F(TapSourcePrecedenceTest, ATapThatWasAwayWhenItsFlightRecorderWasSuspended
   EXPECT_EQ(StatusOf(standing_).state, CaptureWorkerState::kRecording);
 }
 
-TEST_F(TapSourcePrecedenceTest, OneThatCanRecordNothingTakesNothing) {
+TEST_F(TapSourcePrecedenceTest, CaptureThatRecordsNothingSuspendsNothing) {
   Connect();
   source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kFlightRecorder), {}));
   Obey();
@@ -196,7 +196,7 @@ TEST_F(TapSourcePrecedenceTest, ACaptureThatIsForgottenGivesTheTapBack) {
 }
 
 // From the trace's end to the next one's beginning, by the tap; while it continues, until now.
-TEST_F(TapSourcePrecedenceTest, AContinuousCaptureSaysWhenAnotherOneHadItsWorker) {
+TEST_F(TapSourcePrecedenceTest, ContinuousCaptureReportsSuspension) {
   Connect();
   source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kContinuous), {}));
   Obey();
@@ -231,7 +231,7 @@ TEST_F(TapSourcePrecedenceTest, AContinuousCaptureSaysWhenAnotherOneHadItsWorker
   EXPECT_EQ(Last(SuspendedFor(capture_)), to_ns);
 }
 
-TEST_F(TapSourcePrecedenceTest, OneThatEndsBeforeItsTurnSaysThatItNeverRecorded) {
+TEST_F(TapSourcePrecedenceTest, CaptureEndedWhileSuspendedReportsItNeverRecorded) {
   Connect();
   source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   Obey();
@@ -251,7 +251,7 @@ TEST_F(TapSourcePrecedenceTest, OneThatEndsBeforeItsTurnSaysThatItNeverRecorded)
   EXPECT_GE(Last(SuspendedFor(capture_)), from_ns + 1'000'000'000);
 }
 
-TEST_F(TapSourcePrecedenceTest, OneCaptureAfterTheOtherIsSaidOfEach) {
+TEST_F(TapSourcePrecedenceTest, ReportsEachSuspendingCapture) {
   Connect();
   source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kContinuous), {}));
   Obey();

@@ -40,7 +40,7 @@ class TapSourcePreviewTest : public TapSourceTest {
   CaptureWorkerStatus counted_while_recording_;
 };
 
-TEST_F(TapSourcePreviewTest, CountsWhatACaptureWouldBringAndSendsNothing) {
+TEST_F(TapSourcePreviewTest, PreviewCountsEventsAndSendsNothing) {
   Connect();
   const CaptureWorkerStatus preview = Record(CaptureMode::kPreview, capture_);
   EXPECT_TRUE(sink_.entries.empty());
@@ -63,7 +63,7 @@ TEST_F(TapSourcePreviewTest, CountsWhatACaptureWouldBringAndSendsNothing) {
 }
 
 // While it runs, so that it can be ended by its clock, whatever is under way.
-TEST_F(TapSourcePreviewTest, TheNumbersAreThereWhileItGoesOn) {
+TEST_F(TapSourcePreviewTest, ReportsNumbersWhileRunning) {
   Connect();
   const CaptureWorkerStatus end = Record(CaptureMode::kPreview, capture_);
   EXPECT_EQ(counted_while_recording_.events_read, end.events_read);

@@ -92,7 +92,7 @@ TEST_F(TapSourceRestartTest, CountsTheHoleBeforeAQuietCoresNextDocument) {
   EXPECT_EQ(LostEvents(LossPlace::kRuntimeRing), 2u + 9 + 7);
 }
 
-TEST_F(TapSourceRestartTest, ATraceThatBeganAnewBeforeARestartBeginsItsNumbersAnew) {
+TEST_F(TapSourceRestartTest, TraceRestartedBeforeAgentRestartResetsNumbers) {
   Connect();
   StartAndRecord();
   tap_.WriteDocument(Document(0, 1, 50), capture_, 0);
@@ -121,7 +121,7 @@ TEST_F(TapSourceRestartTest, WaitsForTheCursorsBeforeItReads) {
   EXPECT_EQ(metrics_.documents.load(), 1u);
 }
 
-TEST_F(TapSourceRestartTest, GoesOnByItselfWithWhatATapRecordsAndTellsItNothing) {
+TEST_F(TapSourceRestartTest, ResumesOfflineWithoutContactingTap) {
   tap_.WriteStarted(capture_);
   tap_.WriteDocument(Document(0, 0, 3), capture_);
   tap_.SetState(TapState::kStreaming);
@@ -141,7 +141,7 @@ TEST_F(TapSourceRestartTest, GoesOnByItselfWithWhatATapRecordsAndTellsItNothing)
   EXPECT_EQ(start->type, TapMessageType::kStart);
 }
 
-TEST_F(TapSourceRestartTest, BeginsNothingByItself) {
+TEST_F(TapSourceRestartTest, StartsNothingOffline) {
   source_->ApplyOrder(SourceOrder::Continue(capture_, {}, {}));
   Connect();
   Pass(5'000);
@@ -152,7 +152,7 @@ TEST_F(TapSourceRestartTest, BeginsNothingByItself) {
   EXPECT_FALSE(tap_.ReadCommand());
 }
 
-TEST_F(TapSourceRestartTest, RecordsOfOtherCapturesWaitThoughOneGoesOnByItself) {
+TEST_F(TapSourceRestartTest, RecordsOfOtherCapturesWaitDuringOfflineResume) {
   tap_.WriteStarted(capture_);
   tap_.WriteDocument(Document(0, 0, 3), capture_);
   tap_.WriteStopped(capture_, TapStopReason::kCommand);
@@ -175,7 +175,7 @@ TEST_F(TapSourceRestartTest, RecordsOfOtherCapturesWaitThoughOneGoesOnByItself) 
   EXPECT_EQ(metrics_.documents.load(), 2u);
 }
 
-TEST_F(TapSourceRestartTest, WhatWentOnByItselfAndIsOverIsStopped) {
+TEST_F(TapSourceRestartTest, StopsEndedCaptureResumedOffline) {
   tap_.WriteStarted(capture_);
   tap_.SetState(TapState::kStreaming);
   source_->ApplyOrder(SourceOrder::Continue(capture_, {}, {}));
@@ -214,16 +214,16 @@ TEST_F(TapSourceRestartTest, ClearsAwayACaptureThatIsOver) {
 
 // Its agent died, it is over, and the next agent heard so before or after the tap had found it.
 TEST_F(TapSourceRestartTest, ATapThatRecordsACaptureThatIsOverIsStoppedWithoutAnother) {
-  for (const bool told_first : {true, false}) {
-    SCOPED_TRACE(told_first);
+  for (const bool reported_first : {true, false}) {
+    SCOPED_TRACE(reported_first);
     MakeSource();
     tap_.HangUp();
     tap_.SetState(TapState::kStreaming);
     tap_.WriteStarted(other_);
     tap_.WriteDocument(Document(0, 0, 3), other_);
-    if (told_first) source_->OnCaptureListComplete();
+    if (reported_first) source_->OnCaptureListComplete();
     Connect(other_);
-    if (!told_first) {
+    if (!reported_first) {
       Pass(1'500);
       EXPECT_FALSE(tap_.ReadCommand()) << "it may still be reported";
       EXPECT_LT(tap_.read_pos(), tap_.write_pos());
@@ -243,7 +243,7 @@ TEST_F(TapSourceRestartTest, ATapThatRecordsACaptureThatIsOverIsStoppedWithoutAn
   }
 }
 
-TEST_F(TapSourceRestartTest, GoesOnOverANewConnectionOfTheSameTap) {
+TEST_F(TapSourceRestartTest, ContinuesAcrossReconnectOfTap) {
   Connect();
   StartAndRecord();
   tap_.WriteDocument(Document(0, 0, 2), capture_);
@@ -285,7 +285,7 @@ TEST_F(TapSourceRestartTest, EndsTheStreamsOfWorkersThatDidNotOutliveTheAgent) {
   EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
-TEST_F(TapSourceRestartTest, SaysUnknownOfAWorkerThatDiedBeforeItsCaptureWasTold) {
+TEST_F(TapSourceRestartTest, ReportsUnknownForWorkerDeadBeforeCaptureArrived) {
   Connect();
   StartAndRecord();
   tap_.WriteDocument(Document(0, 0, 2), capture_);
@@ -333,7 +333,7 @@ TEST_F(TapSourceRestartTest, WaitsForAWorkerThatLivesToFindTheNewAgent) {
   EXPECT_TRUE(sink_.Losses().empty());
 }
 
-TEST_F(TapSourceRestartTest, WaitsForAWorkerOfWhichNothingWasStored) {
+TEST_F(TapSourceRestartTest, WaitsForWorkerWithoutStoredData) {
   Connect();
   StartAndRecord();
   tap_.WriteDocument(Document(0, 0, 2), capture_);
@@ -358,7 +358,7 @@ TEST_F(TapSourceRestartTest, WaitsForAWorkerOfWhichNothingWasStored) {
   EXPECT_EQ(status().streams, 1u);
 }
 
-TEST_F(TapSourceRestartTest, SaysThatAWorkerOfWhichNothingWasStoredIsLost) {
+TEST_F(TapSourceRestartTest, ReportsWorkerWithoutStoredDataAsLost) {
   StreamCursor worker;
   worker.stream.worker.pid = 4711;
   worker.stream.kind = StreamKind::kNeuronCore;
@@ -374,7 +374,7 @@ TEST_F(TapSourceRestartTest, SaysThatAWorkerOfWhichNothingWasStoredIsLost) {
 // The ring is full of what nobody has read when the agent comes back after the stop: all of the
 // executions asked for reach the store, of cores with stored events and of cores without, and no
 // others.
-TEST_F(TapSourceRestartTest, WhatACaptureByExecutionHadNotReadIsReadAfterItsStop) {
+TEST_F(TapSourceRestartTest, ReadsUnreadExecutionsAfterStop) {
   const auto executions = [](uint32_t core, uint64_t first, uint64_t last) {
     std::string json = R"({"events":[)";
     for (uint64_t number = first; number <= last; ++number) {

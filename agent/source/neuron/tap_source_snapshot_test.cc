@@ -85,7 +85,7 @@ class TapSourceSnapshotTest : public TapSourceTest {
   uint64_t cut_ns_ = 0;
 };
 
-TEST_F(TapSourceSnapshotTest, TakesWhatTheRingsHeldAndEndsByItself) {
+TEST_F(TapSourceSnapshotTest, CollectsRingsAndEndsByItself) {
   Hold();
   Cut();
   tap_.WriteStarted(capture_, kTapRecordFlagCollected);
@@ -104,7 +104,7 @@ TEST_F(TapSourceSnapshotTest, TakesWhatTheRingsHeldAndEndsByItself) {
   EXPECT_EQ(tap_.read_pos(), tap_.write_pos());
 }
 
-TEST_F(TapSourceSnapshotTest, LeavesOutWhatIsNewerThanTheCutOrTooOld) {
+TEST_F(TapSourceSnapshotTest, ExcludesEventsOutsideSnapshotWindow) {
   Hold();
   Pass(30'000);
   Cut(20'000 * kMs);
@@ -118,7 +118,7 @@ TEST_F(TapSourceSnapshotTest, LeavesOutWhatIsNewerThanTheCutOrTooOld) {
   EXPECT_EQ(status().reaches_back_ns, 20'000 * kMs);
 }
 
-TEST_F(TapSourceSnapshotTest, SaysHowFarBackAWrappedRingReaches) {
+TEST_F(TapSourceSnapshotTest, ReportsReachOfWrappedRing) {
   Hold();
   Pass(30'000);
   Cut(20'000 * kMs);
@@ -155,7 +155,7 @@ TEST_F(TapSourceSnapshotTest, WithoutAFlightRecorderItIsNotArmed) {
   EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
-TEST_F(TapSourceSnapshotTest, AProfilerThatCameMeanwhileIsNamed) {
+TEST_F(TapSourceSnapshotTest, NamesProfilerStartedMeanwhile) {
   Hold();
   source_->ApplyOrder(SourceOrder::Arm(capture_, Spec(), {}));
   EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
@@ -183,7 +183,7 @@ TEST_F(TapSourceSnapshotTest, AProfilerThatStartsBeforeTheCutLeavesNothing) {
   EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
-TEST_F(TapSourceSnapshotTest, AWorkerThatExitsDuringCollectionLeavesWhatItGave) {
+TEST_F(TapSourceSnapshotTest, KeepsDataOfWorkerExitingDuringCollection) {
   Hold();
   Cut();
   tap_.WriteStarted(capture_, kTapRecordFlagCollected);
@@ -274,7 +274,7 @@ TEST_F(TapSourceSnapshotTest, TheNextAgentFindsTheRingsHeldAndTheSnapshotHalfRea
   EXPECT_THAT(sink_.Losses(), IsEmpty());
 }
 
-TEST_F(TapSourceSnapshotTest, AnAgentThatWasAwayForLongTakesNoOtherEvents) {
+TEST_F(TapSourceSnapshotTest, AgentAfterLongAbsenceTakesNoOtherEvents) {
   Hold();
   Pass(200'000);
   source_->ApplyOrder(SourceOrder::Join(capture_, Spec(), {}, In(-120'000)));
@@ -283,7 +283,7 @@ TEST_F(TapSourceSnapshotTest, AnAgentThatWasAwayForLongTakesNoOtherEvents) {
   EXPECT_TRUE(source_->IsFinished(capture_));
 }
 
-TEST_F(TapSourceSnapshotTest, AnAgentThatWasAwayForLongTakesWhatHadBeenCollectedInTime) {
+TEST_F(TapSourceSnapshotTest, AgentAfterLongAbsenceTakesCollectedEvents) {
   Hold();
   Cut();
   source_.reset();
@@ -307,7 +307,7 @@ TEST_F(TapSourceSnapshotTest, AnAgentThatWasAwayForLongTakesWhatHadBeenCollected
   EXPECT_EQ(tap_.read_pos(), tap_.write_pos());
 }
 
-TEST_F(TapSourceSnapshotTest, WhatComesOfASnapshotThatHasEndedIsCountedAndKeepsNothing) {
+TEST_F(TapSourceSnapshotTest, CountsLateSnapshotDataWithoutStoringIt) {
   Hold();
   Cut();
   tap_.Answer(TapMessageType::kCollect, TapResult::kNothingHeld, capture_, "not held");
@@ -347,7 +347,7 @@ TEST_F(TapSourceSnapshotTest, TwoSnapshotsOneAfterTheOther) {
   EXPECT_THAT(sink_.Losses(), IsEmpty());
 }
 
-TEST_F(TapSourceSnapshotTest, AStopNeitherHastensNorSpoilsIt) {
+TEST_F(TapSourceSnapshotTest, StopDoesNotAffectSnapshot) {
   Hold();
   Cut();
   source_->Stop(capture_, Source::kStopNow);
@@ -377,7 +377,7 @@ TEST_F(TapSourceSnapshotTest, OneTooManyIsRefusedAndTheOthersWaitOn) {
 }
 
 // Nobody knows where the cut lies on this host's clocks: it is over, and nothing newer is taken.
-TEST_F(TapSourceSnapshotTest, ACutThatCannotBeNamedAfterwardsIsNotTakenAnew) {
+TEST_F(TapSourceSnapshotTest, DoesNotRetakeUnnamedCut) {
   Hold();
   Pass(60'000);
   source_->ApplyOrder(

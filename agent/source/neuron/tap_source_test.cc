@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-TEST_F(TapSourceTest, TakesUpAWorkerWithItsFacts) {
+TEST_F(TapSourceTest, RegistersWorkerWithFacts) {
   Connect();
   ASSERT_EQ(listener_.workers.size(), 1u);
   const WorkerInfo& info = listener_.workers.begin()->second;
@@ -75,7 +75,7 @@ TEST_F(TapSourceTest, ResolvesTheFilterAgainstTheRuntimesTypes) {
   EXPECT_THAT(command->names, ElementsAre("nc_exec_running"));
 }
 
-TEST_F(TapSourceTest, LeavesOutWhatTheRuntimeDidNot) {
+TEST_F(TapSourceTest, FiltersEventsThatRuntimeDidNotFilter) {
   Connect();
   CaptureSpec spec;
   spec.filter.event_types = {"^nrt_execute"};
@@ -88,7 +88,7 @@ TEST_F(TapSourceTest, LeavesOutWhatTheRuntimeDidNot) {
   EXPECT_EQ(metrics_.events_filtered.load(), 3u);
 }
 
-TEST_F(TapSourceTest, PassesOverWorkersThatACaptureDoesNotWant) {
+TEST_F(TapSourceTest, SkipsUnselectedWorkers) {
   Connect();
   CaptureSpec spec;
   spec.selection.job = "another";
@@ -136,7 +136,7 @@ TEST_F(TapSourceTest, WaitsForTheEventTypesOfARuntimeThatHasJustComeUp) {
   EXPECT_THAT(command->names, ElementsAre("nrt_tensor_free"));
 }
 
-TEST_F(TapSourceTest, SaysInWordsWhyAWorkerDoesNotRecord) {
+TEST_F(TapSourceTest, DescribesWhyWorkerDoesNotRecord) {
   tap_.SetState(TapState::kBusyOtherProfiler);
   Connect();
   source_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
@@ -196,7 +196,7 @@ TEST_F(TapSourceTest, CountsTheRestOfAMalformedDocument) {
 }
 
 // The tap fetches no other cores, so only a runtime that mixes them up shows this.
-TEST_F(TapSourceTest, WhatIsWrongWithCoresThatAreNotSelectedIsNoLoss) {
+TEST_F(TapSourceTest, ErrorsOfUnselectedCoresAreNoLoss) {
   Connect();
   CaptureSpec spec;
   spec.selection.neuron_cores = {1};
@@ -259,7 +259,7 @@ TEST_F(TapSourceTest, AsksToBeWokenOnlyWhenThereIsNothingToRead) {
   EXPECT_TRUE(tap_.TakeWakeRequest());
 }
 
-TEST_F(TapSourceTest, KeepsWhatADeadWorkerLeft) {
+TEST_F(TapSourceTest, KeepsDataOfDeadWorker) {
   Connect();
   StartAndRecord();
   tap_.WriteDocument(Document(0, 0, 3), capture_);
@@ -301,7 +301,7 @@ TEST_F(TapSourceTest, AStreamThatWasGivenUpMakesItsWorkerLost) {
   EXPECT_THAT(status().detail, HasSubstr("a stream was abandoned"));
 }
 
-TEST_F(TapSourceTest, TellsAnEndFromADeath) {
+TEST_F(TapSourceTest, DistinguishesExitFromDeath) {
   Connect();
   StartAndRecord();
   tap_.WriteDocument(Document(0, 0, 3), capture_);
@@ -354,15 +354,15 @@ class CountingWatch final : public WorkerWatch {
   void OnEvent(const NrtEvent&) override {}
   void OnTraceEdge(const WorkerIdentity&) override {}
   void OnPolled(const WorkerIdentity&, bool) override {}
-  void OnDied(const WorkerIdentity&, const std::string&) override { ++died; }
-  void OnGone(const WorkerIdentity&) override { ++gone; }
+  void OnWorkerDied(const WorkerIdentity&, const std::string&) override { ++died; }
+  void OnWorkerRemoved(const WorkerIdentity&) override { ++gone; }
   int documents = 0;
   int died = 0;
   int gone = 0;
 };
 
 // Its ring is read on after its death, and who looks on has forgotten it by then.
-TEST_F(TapSourceTest, NothingIsSaidOfAWorkerThatIsGone) {
+TEST_F(TapSourceTest, ReportsNothingAboutRemovedWorker) {
   CountingWatch watch;
   source_->SetWatch(watch);
   Connect();
@@ -411,7 +411,7 @@ TEST_F(TapSourceTest, APodIsAFactOfItsWorkersAndSelectsThem) {
   EXPECT_THAT(listener_.workers[worker].job_facts, ElementsAre(KeyValue{"slurm", "4711"}, user));
 }
 
-TEST_F(TapSourceTest, WhatIsToBeSaidOfARankGoesWithItsChunks) {
+TEST_F(TapSourceTest, SendsRankReportsWithChunks) {
   guesses_ = true;
   Connect();
   StartAndRecord();
@@ -441,7 +441,7 @@ TEST(ReadingOrderTest, TheSoonestFullComesFirst) {
   EXPECT_TRUE(ReadingOrder({}, 8).empty());
 }
 
-TEST(ReadingOrderTest, EverySecondTurnBeginsWithWhoHasWaitedLongest) {
+TEST(ReadingOrderTest, EverySecondTurnStartsWithLongestWaiting) {
   EXPECT_EQ(Indexes(ReadingOrder({{0, 30, 2}, {1, 10, 4}, {2, 20, 3}}, 8)),
             (std::vector<size_t>{0, 1, 2}));
 }

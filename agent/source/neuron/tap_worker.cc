@@ -77,8 +77,8 @@ TapWorker::TapWorker(Shared& shared, WorkerIdentity identity, Peer peer,
 // Everything that was sent to the tap over an earlier connection counts as unknown to it.
 void TapWorker::Attach(TapSession& session, const TapGreeting& greeting) {
   session_ = &session;
-  process_gone_ = false;
-  gone_reported_ = false;
+  process_exited_ = false;
+  removal_reported_ = false;
   connection_changed_ns_ = shared_.streams.clock.MonotonicNs();
   tap_state_ = greeting.state;
   tap_capture_ = greeting.capture_id;
@@ -93,7 +93,7 @@ void TapWorker::Detach() {
   session_ = nullptr;
   connection_changed_ns_ = shared_.streams.clock.MonotonicNs();
   // The tap's last state is in the buffer, as an exiting process may not get to send a message.
-  if (reader_->state() == TapState::kExited) said_goodbye_ = true;
+  if (reader_->state() == TapState::kExited) sent_goodbye_ = true;
 }
 
 void TapWorker::OnReport(const TapReport& report) {
@@ -173,7 +173,7 @@ TapView TapWorker::ViewOf(const CaptureId& asking) const {
   return view;
 }
 
-void TapWorker::TellDue() { SettlePrecedence(); }
+void TapWorker::ReportDue() { SettlePrecedence(); }
 
 bool TapWorker::ReportExecutions() {
   bool any = false;
@@ -206,7 +206,7 @@ void TapWorker::Join(const CapturePlan& plan, const std::vector<StreamCursor>& c
     const bool counts_only = plan.spec.mode == CaptureMode::kPreview;
     capture = std::make_unique<WorkerCapture>(
         counts_only ? shared_.preview_streams : shared_.streams, shared_.listener, plan, identity_);
-    TellRanks(capture->streams());
+    ReportRanks(capture->streams());
   }
   // Before anything can begin: rows that the store has are passed over.
   capture->Resume(cursors);
@@ -294,7 +294,7 @@ absl::StatusOr<bool> TapWorker::ReadOne() {
     blocked_on_ = record.capture_id;
     return false;
   }
-  TakeRecord(record);
+  HandleRecord(record);
   return true;
 }
 
@@ -304,19 +304,19 @@ bool TapWorker::MustWaitFor(const CaptureId& capture_id) const {
   if (captures_.contains(capture_id) || forgotten_.contains(capture_id)) return false;
   const uint64_t now_ns = shared_.streams.clock.MonotonicNs();
   for (const auto& [id, capture] : captures_) {
-    if (now_ns - capture->joined_ns() >= kStrangerPatienceNs) return false;
+    if (now_ns - capture->joined_ns() >= kForeignCaptureTimeoutNs) return false;
   }
-  return !process_gone_ || now_ns - connection_changed_ns_ < kDeadRecordsPatienceNs;
+  return !process_exited_ || now_ns - connection_changed_ns_ < kDeadRecordsPatienceNs;
 }
 
-void TapWorker::TakeRecord(const TapRecord& record) {
+void TapWorker::HandleRecord(const TapRecord& record) {
   reading_ = record.capture_id;
   const auto type = static_cast<TapRecordType>(record.type);
   if (type == TapRecordType::kLifecycle) {
-    // Shorter payloads of other versions leave the rest zero, here and in TakeTapLoss.
+    // Shorter payloads of other versions leave the rest zero, here and in HandleTapLoss.
     TapLifecycle lifecycle = {};
     std::memcpy(&lifecycle, record.payload, std::min(sizeof lifecycle, record.payload_bytes));
-    if (lifecycle.event == static_cast<uint32_t>(TapLifecycleEvent::kExit)) said_goodbye_ = true;
+    if (lifecycle.event == static_cast<uint32_t>(TapLifecycleEvent::kExit)) sent_goodbye_ = true;
     return;
   }
   WorkerCapture* const capture = FindCapture(record.capture_id);
@@ -328,7 +328,7 @@ void TapWorker::TakeRecord(const TapRecord& record) {
   if (is_edge && shared_.watch != nullptr) shared_.watch->OnTraceEdge(identity_);
   switch (type) {
     case TapRecordType::kFetchDocument:
-      return TakeDocument(record, *capture);
+      return HandleDocument(record, *capture);
     case TapRecordType::kTraceStarted:
       if (capture->plan().spec.mode == CaptureMode::kFlightRecorder) {
         held_rings_.BeginTrace(record.host_realtime_ns);
@@ -337,14 +337,14 @@ void TapWorker::TakeRecord(const TapRecord& record) {
     case TapRecordType::kTraceStopped:
       return capture->OnTraceStopped(record);
     case TapRecordType::kLoss:
-      return TakeTapLoss(record, *capture);
+      return HandleTapLoss(record, *capture);
     default:
       AgentSourceMetrics::Add(shared_.streams.metrics.records_unknown);
   }
 }
 
 // The rows of a document reach the streams during Decode, between BeginDocument and EndDocument.
-void TapWorker::TakeDocument(const TapRecord& record, WorkerCapture& capture) {
+void TapWorker::HandleDocument(const TapRecord& record, WorkerCapture& capture) {
   AgentSourceMetrics& metrics = shared_.streams.metrics;
   CaptureStreams& streams = capture.streams();
   capture.OnDocument();
@@ -371,20 +371,20 @@ void TapWorker::TakeDocument(const TapRecord& record, WorkerCapture& capture) {
 
 // Not watched are snapshots, whose events are long over, and workers that were reported as gone.
 bool TapWorker::IsWatched(const TapRecord& record, const WorkerCapture& capture) {
-  return shared_.watch != nullptr && !gone_reported_ &&
+  return shared_.watch != nullptr && !removal_reported_ &&
          capture.plan().spec.mode != CaptureMode::kSnapshot &&
          shared_.watch->BeginDocument(identity_, facts_.job, record.host_realtime_ns);
 }
 
-void TapWorker::TakeTapLoss(const TapRecord& record, WorkerCapture& capture) {
+void TapWorker::HandleTapLoss(const TapRecord& record, WorkerCapture& capture) {
   TapLoss loss = {};
   std::memcpy(&loss, record.payload, std::min(sizeof loss, record.payload_bytes));
-  capture.streams().TakeTapLoss(record, loss);
+  capture.streams().HandleTapLoss(record, loss);
 }
 
 // Not before every capture is finished: streams would lose their receipts.
 bool TapWorker::done() const {
-  if (!process_gone_ && !broken_) return false;
+  if (!process_exited_ && !broken_) return false;
   if (session_ != nullptr) return false;
   if (!broken_ && reader_->HasMore()) return false;
   return std::all_of(captures_.begin(), captures_.end(),
@@ -405,15 +405,15 @@ void TapWorker::Tick() {
     RefreshFacts();
     CheckLife();
     ObserveFilling();
-    TellRefusedRecords();
+    ReportRefusedRecords();
   }
-  StopStrangers();
+  StopForeignCaptures();
   SettlePrecedence();
   const uint64_t begin_ns = shared_.read_thread_cpu_ns();
   // A process that is gone writes nothing more, so with an empty buffer its captures end.
   const bool drained = broken_ || !reader_->HasMore();
   for (const auto& [id, capture] : captures_) {
-    if (process_gone_ && drained) capture->EndBecauseGone(reader_->position(), said_goodbye_);
+    if (process_exited_ && drained) capture->EndWithWorker(reader_->position(), sent_goodbye_);
     capture->Tick(reader_->position(), drained);
     capture->ReportCounts();
   }
@@ -462,7 +462,7 @@ void TapWorker::ObserveFilling() {
 
 // The beginning or end of a trace, or a loss, found no room in the buffer, so how much is missing
 // is not known. Captures that have not begun, and held rings, miss nothing.
-void TapWorker::TellRefusedRecords() {
+void TapWorker::ReportRefusedRecords() {
   const uint64_t refused = reader_->refused_control_records();
   if (std::exchange(control_refused_seen_, refused) == refused) return;
   for (const auto& [id, capture] : captures_) {
@@ -479,12 +479,12 @@ void TapWorker::TellRefusedRecords() {
 
 // A tap that does not stream fills nothing.
 uint64_t TapWorker::NsToBufferFull() const {
-  if (broken_ || process_gone_ || tap_state_ != TapState::kStreaming) return FillRate::kUnknownNs;
+  if (broken_ || process_exited_ || tap_state_ != TapState::kStreaming) return FillRate::kUnknownNs;
   return buffer_fill_.NsToFull(0, reader_->free_bytes(), limits::kHeadroomMaxNs);
 }
 
 void TapWorker::AddRingHeadroom(std::map<uint32_t, uint64_t>& nearest) const {
-  if (broken_ || process_gone_) return;
+  if (broken_ || process_exited_) return;
   const uint64_t now_ns = shared_.streams.clock.RealtimeNs();
   for (const auto& [id, capture] : captures_) {
     capture->streams().VisitRings(now_ns, stalled_, capture->ring_events(),
@@ -512,30 +512,31 @@ void TapWorker::RefreshFacts() {
 }
 
 void TapWorker::CheckLife() {
-  if (session_ != nullptr || process_gone_) return;
-  if (reader_->state() == TapState::kExited) said_goodbye_ = true;
+  if (session_ != nullptr || process_exited_) return;
+  if (reader_->state() == TapState::kExited) sent_goodbye_ = true;
   // A claimed pid does not show whether its process lives; only the time decides then.
-  process_gone_ =
-      said_goodbye_ ||
+  process_exited_ =
+      sent_goodbye_ ||
       (peer_.pid_claimed
            ? shared_.streams.clock.MonotonicNs() - connection_changed_ns_ >= kReconnectPatienceNs
            : shared_.proc.StartTimeTicks(identity_.pid) != identity_.start_time_ticks);
-  ranks_changed_ = ranks_changed_ || process_gone_;  // others may have been taken to run beside it
+  ranks_changed_ =
+      ranks_changed_ || process_exited_;  // others may have been taken to run beside it
   const bool was_in_use =
       reader_->state() != TapState::kClosed && reader_->state() != TapState::kNotInitialised;
-  if (process_gone_ && !said_goodbye_ && was_in_use && shared_.watch != nullptr) {
-    shared_.watch->OnDied(identity_, facts_.job);
+  if (process_exited_ && !sent_goodbye_ && was_in_use && shared_.watch != nullptr) {
+    shared_.watch->OnWorkerDied(identity_, facts_.job);
   }
 }
 
 // The tap may run a capture that no longer exists, begun under an earlier agent. It is stopped if
 // it is in the way of one that does.
-void TapWorker::StopStrangers() {
+void TapWorker::StopForeignCaptures() {
   if (session_ == nullptr || tap_capture_.empty() || captures_.contains(tap_capture_)) return;
   const uint64_t now_ns = shared_.streams.clock.MonotonicNs();
   const bool in_the_way = forgotten_.contains(tap_capture_) ||
                           std::any_of(captures_.begin(), captures_.end(), [&](const auto& entry) {
-                            return now_ns - entry.second->joined_ns() >= kStrangerPatienceNs;
+                            return now_ns - entry.second->joined_ns() >= kForeignCaptureTimeoutNs;
                           });
   if (!in_the_way) return;
   session_->SendStop(tap_capture_).IgnoreError();  // asked again at the next answer
@@ -556,7 +557,7 @@ void TapWorker::Commit() {
   }
   reader_->Commit(target);
   // Memory is released before the worker is done, as the aggregator may be away for hours.
-  const bool empty = process_gone_ && reader_->committed() == reader_->write_position();
+  const bool empty = process_exited_ && reader_->committed() == reader_->write_position();
   if (empty && !std::exchange(memory_released_, true)) reader_->ReleaseMemory();
 }
 
@@ -574,7 +575,7 @@ RankFacts TapWorker::rank_facts() const {
                   .first_node_core = RememberedPlace()};
   // A tap that is not connected has most likely ended, so a worker that takes its place does not
   // run beside it.
-  if (process_gone_ || session_ == nullptr) facts.ended_ns = connection_changed_ns_;
+  if (process_exited_ || session_ == nullptr) facts.ended_ns = connection_changed_ns_;
   // The newest capture has the last word.
   for (const auto& [id, capture] : captures_) {
     for (const auto& [core, gid] : capture->streams().event_gids()) facts.event_gids[core] = gid;
@@ -602,10 +603,10 @@ void TapWorker::SetRanks(const RankResolution& ranks, bool could_be_placed) {
   was_placeable_ = was_placeable_ || could_be_placed;
   ranks_ = ranks;
   RememberPlace();
-  for (const auto& [id, capture] : captures_) TellRanks(capture->streams());
+  for (const auto& [id, capture] : captures_) ReportRanks(capture->streams());
 }
 
-void TapWorker::TellRanks(CaptureStreams& streams) const {
+void TapWorker::ReportRanks(CaptureStreams& streams) const {
   for (const CoreInfo& core : ranks_.cores) {
     std::vector<Remark> remarks;
     if (core.rank_evidence.empty()) {
@@ -648,12 +649,12 @@ WorkerInfo TapWorker::MakeInfo() const {
 }
 
 void TapWorker::ReportInfo() {
-  if (gone_reported_) return;
-  if (process_gone_ || broken_) {
+  if (removal_reported_) return;
+  if (process_exited_ || broken_) {
     // Once; later changes of a gone worker are not reported.
-    gone_reported_ = true;
-    if (shared_.watch != nullptr) shared_.watch->OnGone(identity_);
-    AgentSourceMetrics::Add(shared_.streams.metrics.workers_gone);
+    removal_reported_ = true;
+    if (shared_.watch != nullptr) shared_.watch->OnWorkerRemoved(identity_);
+    AgentSourceMetrics::Add(shared_.streams.metrics.workers_removed);
     if (reported_) shared_.listener.OnWorkerGone(identity_);
     return;
   }

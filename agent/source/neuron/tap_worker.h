@@ -40,7 +40,7 @@ class TapWorker {
  public:
   // When the aggregator is reached it lists all running captures at once; one that is not known
   // this long after that is over.
-  static constexpr uint64_t kStrangerPatienceNs = 1'000'000'000;
+  static constexpr uint64_t kForeignCaptureTimeoutNs = 1'000'000'000;
 
   // What all workers of an agent share; outlives them. The decoder and the buffer are scratch
   // memory.
@@ -88,8 +88,8 @@ class TapWorker {
   // Handles a message of the tap: an answer to a command, or a new state.
   void OnReport(const TapReport& report);
   // Nothing more comes from it.
-  void DeclareGone() {
-    process_gone_ = true;
+  void MarkGone() {
+    process_exited_ = true;
     ranks_changed_ = true;
   }
 
@@ -113,7 +113,7 @@ class TapWorker {
   void Stop(const CaptureId& capture_id, uint64_t stop_at_ns = 0);
   bool has(const CaptureId& capture_id) const { return captures_.contains(capture_id); }
   // Sends the tap the commands that are due.
-  void TellDue();
+  void ReportDue();
   // Reports how far captures by execution have come; returns false if there is none that waits.
   bool ReportExecutions();
   // Stops the tap if it still runs the capture, and drops its streams.
@@ -147,7 +147,7 @@ class TapWorker {
   };
   Load load() const;
   // Records that it was read in this turn of the source.
-  void NoteTurn(uint64_t turn) { last_turn_ = turn; }
+  void RecordTurn(uint64_t turn) { last_turn_ = turn; }
   uint64_t last_turn() const { return last_turn_; }
   // Asks the tap to wake the agent with the next record; returns true if one came in between.
   bool WaitForMore() { return !broken_ && reader_->WaitForMore(); }
@@ -162,7 +162,9 @@ class TapWorker {
   void SetRanks(const RankResolution& ranks, bool could_be_placed);
   // Returns whether it has no place among the node's workers and has not been in a resolution that
   // could have given it one.
-  bool AwaitsPlace() const { return !process_gone_ && !was_placeable_ && !ranks_.first_node_core; }
+  bool AwaitsPlace() const {
+    return !process_exited_ && !was_placeable_ && !ranks_.first_node_core;
+  }
   // Sets its pod as the kubelet reports it; without one, its environment counts.
   void SetPod(std::optional<WorkerPod> pod) { pod_ = std::move(pod); }
   // Returns true once after each change of the facts that ranks are resolved from.
@@ -178,21 +180,21 @@ class TapWorker {
   // Returns false if there is no record, or it has to wait.
   absl::StatusOr<bool> ReadOne();
   // Hands the record to its capture. Records of unknown captures are counted and dropped.
-  void TakeRecord(const TapRecord& record);
-  void TakeDocument(const TapRecord& record, WorkerCapture& capture);
+  void HandleRecord(const TapRecord& record);
+  void HandleDocument(const TapRecord& record, WorkerCapture& capture);
   // Returns whether the watch wants the events of this document.
   bool IsWatched(const TapRecord& record, const WorkerCapture& capture);
-  void TakeTapLoss(const TapRecord& record, WorkerCapture& capture);
+  void HandleTapLoss(const TapRecord& record, WorkerCapture& capture);
   // Returns whether records of this capture have to stay unread until it is announced.
   bool MustWaitFor(const CaptureId& capture_id) const;
   WorkerCapture* FindCapture(const CaptureId& capture_id);
   // Return and keep the worker's place among the cores of its job on this node.
   std::optional<uint32_t> RememberedPlace() const;
   void RememberPlace();
-  void TellRanks(CaptureStreams& streams) const;
+  void ReportRanks(CaptureStreams& streams) const;
   // Measures how fast the shared buffer and the runtime's rings fill.
   void ObserveFilling();
-  void TellRefusedRecords();
+  void ReportRefusedRecords();
   // Reads the tap's facts again if they have changed.
   void RefreshFacts();
   // Finds out whether the process has ended; only without a connection.
@@ -200,7 +202,7 @@ class TapWorker {
   void ObserveCost();
   // Measures the cost, and keeps each capture within its budget.
   void Govern();
-  void StopStrangers();
+  void StopForeignCaptures();
   // Releases the part of the ring that is durable.
   void Commit();
   // Reports the worker if its description has changed, and once that it is gone.
@@ -228,15 +230,15 @@ class TapWorker {
   CaptureId reading_;
   // When the connection came or went, monotonic.
   uint64_t connection_changed_ns_ = 0;
-  bool process_gone_ = false;
+  bool process_exited_ = false;
   // The ring's memory was given back to the kernel.
   bool memory_released_ = false;
   // The process exits in an orderly way, by its last record or the state of its tap.
-  bool said_goodbye_ = false;
+  bool sent_goodbye_ = false;
   // The buffer is not valid; nothing is read from it any more.
   bool broken_ = false;
   // The listener knows that the worker is gone.
-  bool gone_reported_ = false;
+  bool removal_reported_ = false;
 
   // Headroom, as of the last tick.
   uint64_t deferred_seen_;

@@ -21,7 +21,7 @@ TEST(WorkerCost, SumsTapAndAgent) {
   EXPECT_DOUBLE_EQ(cost.recent()->bytes_per_second, 2'000);
 }
 
-TEST(WorkerCost, WhatWasBeforeIsNotCounted) {
+TEST(WorkerCost, IgnoresEarlierCost) {
   WorkerCost cost;
   cost.Observe(kNsPerSecond, UINT64_MAX / 2, 0);
   EXPECT_EQ(cost.core_ns(), 0u);

@@ -25,7 +25,7 @@ ClockMap TwoPieces() {
   return *map;
 }
 
-TEST(ClockMapTest, IsTheIdentityUntilToldOtherwise) {
+TEST(ClockMapTest, IsIdentityByDefault) {
   ClockMap map;
   EXPECT_TRUE(map.is_identity());
   for (uint64_t raw : {uint64_t{0}, kEpoch, UINT64_MAX}) {
@@ -63,7 +63,7 @@ TEST(ClockMapTest, NeverRunsBackwardsAndInverts) {
   }
 }
 
-TEST(ClockMapTest, ACursorSaysWhatItsMapSaysWhereverItJumps) {
+TEST(ClockMapTest, CursorAgreesWithMapAfterAnyJump) {
   const ClockMap identity;
   const ClockMap two = TwoPieces();
   const ClockMap fast = *ClockMap::FromPieces(
@@ -90,7 +90,7 @@ TEST(ClockMapTest, SaturatesAtTheEndsOfTheScale) {
   EXPECT_EQ(late->ToReference(UINT64_MAX), UINT64_MAX);
 }
 
-TEST(ClockMapTest, RefusesPiecesThatMakeNoMap) {
+TEST(ClockMapTest, RejectsInvalidPieces) {
   EXPECT_EQ(ClockMap::FromPieces({}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(ClockMap::FromPieces({{0, 0, ClockMap::kRateMax + 1}}).ok());
   EXPECT_FALSE(ClockMap::FromPieces({{10, 10, 0}, {10, 20, 0}}).ok());
@@ -129,7 +129,7 @@ TEST(ClockMapsTest, KnowsDevicesByWorkerAndCore) {
   EXPECT_TRUE(maps.Devices(next, 4).empty());
 }
 
-TEST(DeviceMapTest, TellsTheRunsOfACounterApartByTheRing) {
+TEST(DeviceMapTest, DistinguishesCounterRunsByRing) {
   const DeviceMap map{{{10, 20, 1, 5, TwoPieces()}, {30, 40, 1, 6, TwoPieces()}}};
   for (const uint64_t sequence : {0, 10, 20}) EXPECT_EQ(map.For({sequence}), &map.parts[0]);
   for (const uint64_t sequence : {30, 40, 50}) EXPECT_EQ(map.For({sequence}), &map.parts[1]);
@@ -141,7 +141,7 @@ TEST(DeviceMapTest, TellsTheRunsOfACounterApartByTheRing) {
   EXPECT_EQ(DeviceMap{}.For({15}), nullptr);
 }
 
-TEST(DeviceMapTest, TellsThemApartByTheExecutionWhereTheRingLeavesItOpen) {
+TEST(DeviceMapTest, DistinguishesCounterRunsByExecution) {
   const DeviceMap map{{{10, 20, 1, 5, TwoPieces()}, {30, 40, 8, 9, TwoPieces()}}};
   EXPECT_EQ(map.For({25, 5}), &map.parts[0]);
   EXPECT_EQ(map.For({25, 8}), &map.parts[1]);
@@ -174,7 +174,7 @@ TEST(ClockBoundsTest, AreNotOfStampsThatNeverWere) {
               ElementsAre(ClockBound{51'500, 52'000, 30}, ClockBound{52'000, 53'500, 40}));
 }
 
-TEST(ClockBoundsTest, OfAMomentAndOfAMapThatKnowsNothing) {
+TEST(ClockBoundsTest, BoundsOfInstantAndOfEmptyMap) {
   EXPECT_THAT(BoundsIn(Map(), {52'000, 52'000}), ElementsAre(ClockBound{52'000, 52'000, kNoBound}));
   EXPECT_THAT(BoundsIn(ClockMap(), {5, 6}), ElementsAre(ClockBound{5, 6, kNoBound}));
 }

@@ -100,16 +100,17 @@ Bounds BoundsOf(std::span<const StripPoint> strip, size_t first, size_t last,
   const double slope =
       first == last ? 0 : (EstimateAt(strip[last]) - y0) / (origin.Seconds(strip[last].x_ns) - x0);
   Bounds bounds;
-  double sag = 0;
+  double sagitta = 0;
   for (size_t i = first; i <= last; ++i) {
     const double x = origin.Seconds(strip[i].x_ns);
-    if (i > first) sag = std::max(sag, limits.Sag(x - origin.Seconds(strip[i - 1].x_ns)));
+    if (i > first)
+      sagitta = std::max(sagitta, limits.SagittaNs(x - origin.Seconds(strip[i - 1].x_ns)));
     const double y = y0 + slope * (x - x0);
     bounds.possible = std::max(bounds.possible, Beyond(strip[i].possible, y));
     bounds.likely = std::max(bounds.likely, Beyond(strip[i].likely, y));
   }
-  bounds.possible += sag;
-  bounds.likely = std::min(bounds.likely + sag, bounds.possible);
+  bounds.possible += sagitta;
+  bounds.likely = std::min(bounds.likely + sagitta, bounds.possible);
   return bounds;
 }
 

@@ -14,7 +14,7 @@ constexpr uint64_t kStripSecond = 1'000'000'000;
 
 // The one end has the larger bound, the other the larger likely bound, and between them both are
 // larger than at either: rows of such knots could not be read back.
-TEST(ClockStripTest, WhatIsLikelyIsPossibleAlsoWhereTheTwoEndsAnswerForOneEach) {
+TEST(ClockStripTest, LikelyIsWithinPossibleWithOneSideEach) {
   const std::vector<StripPoint> strip = {{0, {-10'000, 10'000}, {-10, 10}},
                                          {kStripSecond, {-11'000, 11'000}, {-9'500, 9'500}},
                                          {2 * kStripSecond, {-9'000, 9'000}, {-8'000, 8'000}}};
@@ -26,7 +26,7 @@ TEST(ClockStripTest, WhatIsLikelyIsPossibleAlsoWhereTheTwoEndsAnswerForOneEach) 
 }
 
 // Rows of lines that no clock makes could not be read back.
-TEST(ClockStripTest, ALineIsOneThatAClockCanMakeAndItsBoundsGrowByWhatItTakes) {
+TEST(ClockStripTest, LineIsFeasibleAndItsBoundsGrowByCorrection) {
   const Interval wide = {-60e9, 60e9};
   const std::vector<StripPoint> strip = {{0, wide, wide, -1e9},
                                          {kStripSecond, wide, wide, 50e9},

@@ -33,7 +33,7 @@ class PairFitter {
   // Runs the filter over the grid. Rejected constraints are recorded in verdicts_.
   TrackResult Smooth(const std::vector<TrackSide>& sides, const WanderLimits& limits,
                      double tolerance);
-  WanderLimits CalmWander(const TrackResult& likely) const;
+  WanderLimits QuietWander(const TrackResult& likely) const;
   // Returns the seconds from the origin to a point of the grid.
   double Seconds(size_t grid) const { return origin_.Seconds(grid_[grid]); }
 
@@ -133,7 +133,7 @@ TrackResult PairFitter::Smooth(const std::vector<TrackSide>& sides, const Wander
 // Estimates how much the clock actually wandered: the upper quartile of how the curve bends over
 // about half a minute. Short bends are noise of the evidence, and long ones average the wander
 // away.
-WanderLimits PairFitter::CalmWander(const TrackResult& likely) const {
+WanderLimits PairFitter::QuietWander(const TrackResult& likely) const {
   // In steps of the grid: 16 s on either side with the default grid.
   constexpr size_t kSteps = 8;
   // Neighbouring intervals of too different lengths do not measure a bend.
@@ -172,7 +172,7 @@ PairFit PairFitter::Run() {
   const TrackResult likely = Smooth(sides, parameters_.pair.wander, tolerance);
   // The calm pass rejects more constraints, as its limits are tighter; those are no contradictions.
   const TrackVerdicts verdicts = verdicts_;
-  const TrackResult calm = Smooth(sides, CalmWander(likely), tolerance);
+  const TrackResult calm = Smooth(sides, QuietWander(likely), tolerance);
   verdicts_ = verdicts;
   for (size_t i = 0; i < verdicts_.found().size(); ++i) {
     const TrackContradiction& found = verdicts_.found()[i];

@@ -46,7 +46,7 @@ double WanderLimits::Reach(double seconds) const {
 
 // The curve that leaves its chord farthest bends one way throughout: w*t*t/8 in the middle. Over
 // long times the change of the rate is the tighter limit.
-double WanderLimits::Sag(double seconds) const {
+double WanderLimits::SagittaNs(double seconds) const {
   const double t = std::abs(seconds);
   return std::min(wander_ns_per_s2 * t * t / 8, rate_change_ns_per_s * t / 2);
 }

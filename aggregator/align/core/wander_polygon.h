@@ -27,7 +27,7 @@ struct WanderLimits {
   // Returns how far the offset can be from where its rate would have carried it.
   double Reach(double seconds) const;
   // Returns how far the offset can be from the straight line between its values at the two ends.
-  double Sag(double seconds) const;
+  double SagittaNs(double seconds) const;
 };
 
 // Everything that a clock can be at one instant: a convex set of (offset [ns], rate of the offset

@@ -91,7 +91,7 @@ TEST(WanderPolygonTest, LearnsTheRateFromTwoConstraintsFarApart) {
   EXPECT_LT(polygon.Rate().width(), 40);
 }
 
-TEST(WanderPolygonTest, RefusesWhatWouldLeaveNothing) {
+TEST(WanderPolygonTest, RejectsConstraintThatEmptiesPolygon) {
   WanderPolygon polygon({0, 10}, {-1, 1});
   EXPECT_FALSE(polygon.ClipAtMost(-1));
   EXPECT_FALSE(polygon.ClipAtLeast(11));
@@ -102,7 +102,7 @@ TEST(WanderPolygonTest, RefusesWhatWouldLeaveNothing) {
   EXPECT_TRUE(polygon.ClipAtLeast(0));
 }
 
-TEST(WanderPolygonTest, CommonIsWhatBothLeaveOpen) {
+TEST(WanderPolygonTest, IntersectionSatisfiesBoth) {
   const WanderLimits limits;
   WanderPolygon before({0, 100}, {-10, 10});
   WanderPolygon after({50, 200}, {-10, 10});

@@ -15,7 +15,7 @@ constexpr double kBurstSeconds = 0.02;
 
 // The sharpest side so far, and what it implies at other times by the limits of the rate. Sharpness
 // grows with what a side excludes, and a side loses rate_most ns of it per second of distance.
-class SharpestSide {
+class TightestSide {
  public:
   bool Implies(const TrackSide& side, double rate_most) const {
     const double elapsed = std::abs(side.seconds - seconds_);
@@ -38,15 +38,15 @@ class SharpestSide {
 // Returns the sides that no earlier one implies, in order. `begin` to `end` may run backwards in
 // time.
 template <typename Iterator>
-std::vector<TrackSide> KeepSharp(Iterator begin, Iterator end, double rate_most) {
-  SharpestSide most;
-  SharpestSide least;
+std::vector<TrackSide> KeepTightest(Iterator begin, Iterator end, double rate_most) {
+  TightestSide most;
+  TightestSide least;
   std::vector<TrackSide> kept;
   kept.reserve(static_cast<size_t>(end - begin));
   for (Iterator side = begin; side != end; ++side) {
-    SharpestSide& sharpest = side->is_most ? most : least;
-    if (sharpest.Implies(*side, rate_most)) continue;
-    sharpest.Become(*side);
+    TightestSide& tightest = side->is_most ? most : least;
+    if (tightest.Implies(*side, rate_most)) continue;
+    tightest.Become(*side);
     kept.push_back(*side);
   }
   return kept;
@@ -95,8 +95,8 @@ TrackPoint Join(const WanderPolygon& before, const WanderPolygon& after) {
 // One run in each direction: a side may be implied by an earlier or by a later one.
 std::vector<TrackSide> DropImplied(std::span<const TrackSide> sides, Interval rate) {
   const double rate_most = std::max(std::abs(rate.min), std::abs(rate.max));
-  std::vector<TrackSide> kept = KeepSharp(sides.begin(), sides.end(), rate_most);
-  kept = KeepSharp(kept.rbegin(), kept.rend(), rate_most);
+  std::vector<TrackSide> kept = KeepTightest(sides.begin(), sides.end(), rate_most);
+  kept = KeepTightest(kept.rbegin(), kept.rend(), rate_most);
   std::reverse(kept.begin(), kept.end());
   return kept;
 }

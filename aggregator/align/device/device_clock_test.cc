@@ -33,7 +33,7 @@ uint64_t SecondOf(const DeviceTime& time) {
   return reading.is_ambiguous ? 0 : reading.estimate.y_ns / kCounterSecond;
 }
 
-TEST(DeviceClockTest, TheRingTellsTheSegment) {
+TEST(DeviceClockTest, RingSelectsSegment) {
   EXPECT_EQ(SecondOf({kCounterSecond, 0}), 100u) << "before all segments";
   EXPECT_EQ(SecondOf({kCounterSecond, 10}), 100u);
   EXPECT_EQ(SecondOf({kCounterSecond, 500}), 100u);
@@ -42,7 +42,7 @@ TEST(DeviceClockTest, TheRingTellsTheSegment) {
   EXPECT_EQ(SecondOf({kCounterSecond, 9'999}), 300u) << "after all segments";
 }
 
-TEST(DeviceClockTest, BetweenTwoSegmentsTheExecutionTells) {
+TEST(DeviceClockTest, ExecutionSelectsBetweenSegments) {
   EXPECT_EQ(SecondOf({kCounterSecond + 5, 700, 40}), 100u);
   EXPECT_EQ(SecondOf({kCounterSecond + 5, 700, 51}), 200u);
   // Written down late: the next segment has begun, or the last one.
@@ -50,7 +50,7 @@ TEST(DeviceClockTest, BetweenTwoSegmentsTheExecutionTells) {
   EXPECT_EQ(SecondOf({kCounterSecond + 5, 2'700, 90}), 200u);
 }
 
-TEST(DeviceClockTest, WhatCanBeOfEitherIsWithinTheBoundsOfBoth) {
+TEST(DeviceClockTest, AmbiguousTimesAreWithinBothBounds) {
   // Of no execution: after the end of the first run, or before the begin of the second.
   const ClockReading reading = ReadDeviceClock(ThreeRuns(), {2 * kCounterSecond, 700});
   EXPECT_EQ(reading.estimate.y_ns / kCounterSecond, 101u)

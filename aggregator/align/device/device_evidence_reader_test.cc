@@ -70,7 +70,7 @@ class Ring {
   uint64_t next_ = 1'000;
 };
 
-TEST(DeviceEvidenceReaderTest, FindsAnExecutionOfTwoCoresAndWhoseSyncPointItIs) {
+TEST(DeviceEvidenceReaderTest, MatchesExecutionOfTwoCoresWithSyncPoint) {
   Ring ring;
   ring.Execution(7);
   const DeviceExtraction found = ExtractDeviceEvidence(ring.events);
@@ -114,7 +114,7 @@ TEST(DeviceEvidenceReaderTest, TakesWhatIsThere) {
   EXPECT_EQ(found.ignored.stops_alone, 1u);
 }
 
-TEST(DeviceEvidenceReaderTest, AWaitWithAnothersNumberIsNoBracket) {
+TEST(DeviceEvidenceReaderTest, WaitOfOtherExecutionIsNoBracket) {
   Ring ring;
   ring.Execution(7);
   ring.Execution(8);
@@ -140,7 +140,7 @@ TEST(DeviceEvidenceReaderTest, ANumberThatComesAgainIsAnotherExecution) {
   EXPECT_EQ(found.cores[0].evidence.executions[1].first_sequence, 1'016u);
 }
 
-TEST(DeviceEvidenceReaderTest, CountsWhatTellsNothing) {
+TEST(DeviceEvidenceReaderTest, CountsUnusableEvidence) {
   Ring ring;
   ring.Add(DeviceEventType::kWait, Phase::kStart, 1, 10);         // without exec_id
   ring.Add(DeviceEventType::kRunning, Phase::kStart, 2, 10);      // without a counter
@@ -178,7 +178,7 @@ TEST(DeviceEvidenceReaderTest, SpansThatStoppedDoNotCrowdOutALongOne) {
   EXPECT_EQ(extraction.cores[0].evidence.executions.at(0).device_end_ns, 144'000'900'000u);
 }
 
-TEST(DeviceEvidenceReaderTest, OfSpansWithoutAStopTheOldestIsForgotten) {
+TEST(DeviceEvidenceReaderTest, ForgetsOldestOpenSpan) {
   Ring ring;
   ring.Start(DeviceEventType::kWait, 1, 0, 7);
   ring.Start(DeviceEventType::kWait, 2, 0, 7);

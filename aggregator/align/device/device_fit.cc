@@ -28,7 +28,7 @@ struct Work {
   ClockSegment outline;  // fitted to the certain constraints alone
   // Of the part's sync points that passed the gate.
   std::vector<SyncSample> samples;
-  SyncJudgement judgement;
+  SyncClassification judgement;
 };
 
 // Fits each part: an outline by brackets, a gate for sync points by the outline, then all together.
@@ -112,8 +112,8 @@ void DeviceFitter::Gate(Work& work) {
 
 // Turns the judgement about sync points into constraints.
 void DeviceFitter::AddSyncPoints(Work& work) {
-  const SyncJudgement& judgement = work.judgement =
-      JudgeSyncPoints(work.samples, order_, parameters_.sync);
+  const SyncClassification& judgement = work.judgement =
+      ClassifySyncPoints(work.samples, order_, parameters_.sync);
   const auto y = [&work](uint64_t x_ns, double offset, uint64_t unknown) {
     return std::isinf(offset) ? unknown : work.origin.Y(x_ns, offset);
   };

@@ -4,7 +4,7 @@
 #include "aggregator/align/core/pair_fit.h"
 #include "aggregator/align/device/device_clock.h"
 #include "aggregator/align/device/device_evidence.h"
-#include "aggregator/align/device/sync_judgement.h"
+#include "aggregator/align/device/sync_classification.h"
 
 namespace neurontrace {
 

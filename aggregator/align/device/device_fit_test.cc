@@ -12,7 +12,7 @@
 namespace neurontrace {
 namespace {
 
-std::string WordsOf(const DeviceClockModel& model) {
+std::string ToString(const DeviceClockModel& model) {
   std::string words;
   for (const ClockFinding& finding : model.clock.findings) words += finding.words + "; ";
   return words;
@@ -24,7 +24,7 @@ TEST(DeviceFitTest, IsNearTheTruthAndNeverBeyondItsBound) {
     const DeviceClockModel model = FitDeviceClock(world.evidence, {});
     EXPECT_EQ(model.sync_order, after ? SyncOrder::kHostAfter : SyncOrder::kHostBefore);
     ASSERT_EQ(model.clock.segments.size(), 1u);
-    EXPECT_EQ(WordsOf(model), "");
+    EXPECT_EQ(ToString(model), "");
     const DeviceTestErrors errors = ErrorsOf(world, model);
     EXPECT_LE(errors.most_ns, 1'500);
     EXPECT_EQ(errors.beyond_bound, 0u);
@@ -47,7 +47,7 @@ TEST(DeviceFitTest, ACounterThatStartsAgainIsTwoSegments) {
   ASSERT_EQ(model.clock.segments.size(), 2u);
   EXPECT_EQ(model.clock.segments[1].cause, SegmentCause::kCounterReset);
   EXPECT_EQ(model.clock.evidence_rejected, 0u);
-  EXPECT_EQ(WordsOf(model), "the counter restarted; ");
+  EXPECT_EQ(ToString(model), "the counter restarted; ");
   const DeviceTestErrors errors = ErrorsOf(world, model);
   EXPECT_LE(errors.most_ns, 1'500);
   EXPECT_EQ(errors.beyond_bound, 0u);
@@ -73,7 +73,7 @@ TEST(DeviceFitTest, BracketsOfAnotherExecutionAreRejected) {
   }
   const DeviceClockModel model = FitDeviceClock(world.evidence, {});
   ASSERT_EQ(model.clock.segments.size(), 1u);
-  EXPECT_EQ(WordsOf(model), "executions whose times contradict all others: 4; ");
+  EXPECT_EQ(ToString(model), "executions whose times contradict all others: 4; ");
   EXPECT_EQ(model.clock.evidence_rejected, 4u);
   EXPECT_EQ(ErrorsOf(world, model).beyond_bound, 0u);
 }
@@ -87,7 +87,7 @@ TEST(DeviceFitTest, WithoutAnExecutionInOrderSyncPointsHaveToDo) {
   }
   executions.back().exec_id = 0;
   const DeviceClockModel model = FitDeviceClock(world.evidence, {});
-  EXPECT_EQ(WordsOf(model), "executions or sync points out of order: 5; ");
+  EXPECT_EQ(ToString(model), "executions or sync points out of order: 5; ");
   ASSERT_EQ(model.clock.segments.size(), 1u);
   EXPECT_EQ(ErrorsOf(world, model).beyond_bound, 0u);
   world.evidence.sync_points.clear();
@@ -115,7 +115,7 @@ TEST(DeviceFitTest, WrongSyncPointsAreRejectedAndDoNoHarm) {
   points[60].host_ns -= 40'000;         // before its execution ended
   std::swap(points[80].exec_id, points[81].exec_id);
   const DeviceClockModel model = FitDeviceClock(world.evidence, {});
-  EXPECT_EQ(model.clock.evidence_rejected, 4u) << WordsOf(model);
+  EXPECT_EQ(model.clock.evidence_rejected, 4u) << ToString(model);
   const DeviceTestErrors errors = ErrorsOf(world, model);
   EXPECT_LE(errors.most_ns, 1'500);
   EXPECT_EQ(errors.beyond_likely, 0u);
@@ -154,7 +154,7 @@ TEST(DeviceFitTest, AKnownOrderNeedsNoVote) {
   EXPECT_LE(errors.most_ns, 4'000);
 }
 
-TEST(DeviceFitTest, OfNothingSaysNothing) {
+TEST(DeviceFitTest, NoEvidenceGivesNoModel) {
   const DeviceClockModel model = FitDeviceClock({}, {});
   EXPECT_TRUE(model.clock.segments.empty());
   const ClockReading reading = ReadDeviceClock(model, {77, 0, {}});

@@ -11,7 +11,7 @@ namespace neurontrace {
 namespace {
 
 // Returns nullptr for events that the raw clock does not feel.
-const char* WordsOf(ClockEventKind kind) {
+const char* ToString(ClockEventKind kind) {
   switch (kind) {
     case ClockEventKind::kSuspend:
       return "the host was suspended";
@@ -37,7 +37,7 @@ std::vector<HostCut> ReportedCuts(std::span<const ClockEvent> events,
   // sides.
   std::vector<HostCut> cuts;
   for (const ClockEvent& event : events) {
-    const char* words = WordsOf(event.kind);
+    const char* words = ToString(event.kind);
     if (words == nullptr || event.raw_end_ns < event.raw_begin_ns) continue;
     if (event.raw_end_ns >= kEvidenceTimeMaxNs) continue;
     // The amount is unknown: no event states how far the raw clock itself moved.
@@ -77,8 +77,8 @@ std::vector<HostCut> MergeCuts(std::vector<HostCut> cuts) {
 }
 
 // Uses binary searches, as sides and cuts are sorted.
-std::vector<std::span<const HostSide>> StretchesBetween(std::span<const HostSide> sides,
-                                                        std::span<const HostCut> cuts) {
+std::vector<std::span<const HostSide>> SplitAtSteps(std::span<const HostSide> sides,
+                                                    std::span<const HostCut> cuts) {
   std::vector<std::span<const HostSide>> stretches;
   const auto first_at = [&](uint64_t x_ns) {
     return std::lower_bound(sides.begin(), sides.end(), x_ns,

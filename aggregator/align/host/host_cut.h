@@ -36,7 +36,7 @@ std::vector<HostCut> MergeCuts(std::vector<HostCut> cuts);
 // Returns the sides between the cuts: one more stretch than there are cuts. Sides within a cut
 // belong to none. The result refers to `sides`. `cuts` must be as MergeCuts returns them. A side
 // exactly at the begin or end of a cut belongs to the stretch next to it.
-std::vector<std::span<const HostSide>> StretchesBetween(std::span<const HostSide> sides,
-                                                        std::span<const HostCut> cuts);
+std::vector<std::span<const HostSide>> SplitAtSteps(std::span<const HostSide> sides,
+                                                    std::span<const HostCut> cuts);
 
 }  // namespace neurontrace

@@ -25,7 +25,7 @@ struct Bin {
 };
 
 // Bins of a path that are taken for one route.
-struct Stretch {
+struct RouteInterval {
   size_t begin = 0;
   size_t end = 0;
   double least_ns = 0;
@@ -49,8 +49,8 @@ class PathSearch {
   void MeasureScatter();
   bool Agree(size_t bin) const;
   size_t EndOfLonger(size_t bin, double least_ns) const;
-  std::vector<Stretch> FindStretches() const;
-  size_t FirstOf(const Stretch& before, const Stretch& after, size_t& doubt_begin,
+  std::vector<RouteInterval> FindIntervals() const;
+  size_t FirstOf(const RouteInterval& before, const RouteInterval& after, size_t& doubt_begin,
                  size_t& doubt_end) const;
   ProbeRoute RouteOf(size_t begin, size_t end) const;
 
@@ -110,10 +110,10 @@ size_t PathSearch::EndOfLonger(size_t bin, double least_ns) const {
 }
 
 // The first bin always starts a stretch; requires at least one bin.
-std::vector<Stretch> PathSearch::FindStretches() const {
-  std::vector<Stretch> stretches = {{0, 1, bins_.front().least_ns}};
+std::vector<RouteInterval> PathSearch::FindIntervals() const {
+  std::vector<RouteInterval> stretches = {{0, 1, bins_.front().least_ns}};
   for (size_t bin = 1; bin < bins_.size(); ++bin) {
-    Stretch& now = stretches.back();
+    RouteInterval& now = stretches.back();
     const double change = bins_[bin].least_ns - now.least_ns;
     if (std::abs(change) > differ_ns_ && Agree(bin)) {
       const size_t back = EndOfLonger(bin, now.least_ns);
@@ -136,8 +136,8 @@ std::vector<Stretch> PathSearch::FindStretches() const {
 // Returns the first exchange that took the route `after`, and the range that may have taken either.
 // After a change to a longer route none is shorter than the new one allows. Before a change to a
 // shorter one, none is shorter than the old one did.
-size_t PathSearch::FirstOf(const Stretch& before, const Stretch& after, size_t& doubt_begin,
-                           size_t& doubt_end) const {
+size_t PathSearch::FirstOf(const RouteInterval& before, const RouteInterval& after,
+                           size_t& doubt_begin, size_t& doubt_end) const {
   const size_t from = bins_[after.begin - 1].begin;
   const size_t to = bins_[std::min(after.begin + 1, bins_.size() - 1)].end;
   if (after.least_ns > before.least_ns) {
@@ -159,16 +159,16 @@ size_t PathSearch::FirstOf(const Stretch& before, const Stretch& after, size_t& 
 // Measures the route of exchanges [begin, end). The shift stays unknown until FindSteps learns it.
 ProbeRoute PathSearch::RouteOf(size_t begin, size_t end) const {
   constexpr size_t kShortest = 4;
-  constexpr size_t kStrayMost = 3;
+  constexpr size_t kOutliersMax = 3;
   std::vector<double> shortest;
   for (size_t i = begin; i < end; ++i) shortest.push_back(At(i).round_trip_ns);
-  const size_t sorted = std::min(kShortest + kStrayMost, shortest.size());
+  const size_t sorted = std::min(kShortest + kOutliersMax, shortest.size());
   std::partial_sort(shortest.begin(), shortest.begin() + static_cast<ptrdiff_t>(sorted),
                     shortest.end());
   shortest.resize(sorted);
   // A round trip far shorter than all others does not measure the route: one of its stamps is
   // wrong.
-  for (size_t stray = 0; stray < kStrayMost && shortest.size() > kShortest; ++stray) {
+  for (size_t outlier = 0; outlier < kOutliersMax && shortest.size() > kShortest; ++outlier) {
     if (shortest[1] - shortest[0] > differ_ns_) shortest.erase(shortest.begin());
   }
   const size_t kept = std::min(kShortest, shortest.size());
@@ -187,7 +187,7 @@ ProbeRoute PathSearch::RouteOf(size_t begin, size_t end) const {
 void PathSearch::Run(ProbeRoutes& routes) {
   MakeBins();
   MeasureScatter();
-  const std::vector<Stretch> stretches = FindStretches();
+  const std::vector<RouteInterval> stretches = FindIntervals();
   size_t begin = 0;
   size_t doubt_end = 0;
   for (size_t s = 0; s < stretches.size(); ++s) {

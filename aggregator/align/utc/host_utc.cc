@@ -30,11 +30,11 @@ struct Seen {
   // The interval of a constant error of the estimate that would explain the reading.
   Interval error() const { return {offset.min - likely_ns, offset.max + likely_ns}; }
   // Returns whether the reading excludes something that the probes leave likely.
-  bool says_more() const { return offset.min > -likely_ns || offset.max < likely_ns; }
+  bool is_tighter() const { return offset.min > -likely_ns || offset.max < likely_ns; }
 };
 
 // Returns how far one interval is beyond another, signed; 0 if they meet.
-double Beyond(Interval of, Interval other) {
+double GapBetween(Interval of, Interval other) {
   if (of.min > other.max) return of.min - other.max;
   return std::min(0.0, of.max - other.min);
 }
@@ -68,13 +68,13 @@ Consensus ConsensusOf(std::span<const Seen> seen) {
   return best;
 }
 
-// Considers the sources by descending trust. One use of JudgeUtc.
+// Considers the sources by descending trust. One use of EvaluateUtc.
 class Judge {
  public:
   Judge(std::span<const HostUtcReading> readings, const ClockSegment& by_probes,
         std::span<const UtcSource> of_reference);
 
-  HostUtcJudgement Run();
+  HostUtcEvaluation Run();
 
  private:
   // Judges all readings of one source and keeps those that agree; later sources have to agree with
@@ -91,7 +91,7 @@ class Judge {
   std::vector<Seen> kept_;
   std::vector<UtcSource> sources_;  // of the kept readings
   std::optional<Interval> error_;   // that all of the kept readings allow
-  HostUtcJudgement judgement_;
+  HostUtcEvaluation judgement_;
 };
 
 // Relates every reading to the estimate of the probes at its time, in ns.
@@ -150,20 +150,21 @@ void Judge::ApplySource(UtcSource source) {
   // What is impossible by the probes takes no part in the vote.
   std::vector<Seen> possible;
   for (const Seen& one : all) {
-    beyond.push_back(Beyond(one.offset, {-one.bound_ns, one.bound_ns}));
+    beyond.push_back(GapBetween(one.offset, {-one.bound_ns, one.bound_ns}));
     if (beyond.back() == 0) possible.push_back(one);
   }
   LeaveOut(source, all, beyond, "the bounds of the probes");
   if (possible.empty()) return;
   const Consensus consensus = ConsensusOf(possible);
-  const bool contradicts_better = error_.has_value() && Beyond(consensus.interval, *error_) != 0;
+  const bool contradicts_better =
+      error_.has_value() && GapBetween(consensus.interval, *error_) != 0;
   const Interval agreed = contradicts_better ? *error_ : consensus.interval;
   // If half or more of a source's readings contradict the rest, none of them is used.
   const bool is_out = contradicts_better || consensus.count * 2 <= possible.size();
   beyond.clear();
-  double worst = contradicts_better ? Beyond(consensus.interval, *error_) : 0;
+  double worst = contradicts_better ? GapBetween(consensus.interval, *error_) : 0;
   for (const Seen& one : possible) {
-    beyond.push_back(Beyond(one.error(), agreed));
+    beyond.push_back(GapBetween(one.error(), agreed));
     if (std::abs(beyond.back()) > std::abs(worst)) worst = beyond.back();
   }
   // The whole source is reported as rejected; readings without a contradiction of their own get the
@@ -199,7 +200,7 @@ void Judge::ReportShift() {
 }
 
 // Must be called once: it moves the judgement out.
-HostUtcJudgement Judge::Run() {
+HostUtcEvaluation Judge::Run() {
   for (const UtcSource source : kUtcSourcesByTrust) ApplySource(source);
   if (kept_.empty()) return std::move(judgement_);
   // 0 is not among the possible errors, so the assumption of equal directions is wrong.
@@ -217,11 +218,11 @@ HostUtcJudgement Judge::Run() {
            std::tie(b.reading->x_ns, b.reading->source, b.reading->y_min_ns, b.reading->y_max_ns);
   });
   for (const Seen& one : kept_) {
-    judgement_.says_more = judgement_.says_more || one.says_more();
+    judgement_.is_tighter = judgement_.is_tighter || one.is_tighter();
     judgement_.constraints.push_back({.x_ns = one.reading->x_ns,
                                       .likely_min_ns = one.reading->y_min_ns,
                                       .likely_max_ns = one.reading->y_max_ns,
-                                      .source = HostUtcJudgement::kSource});
+                                      .source = HostUtcEvaluation::kSource});
   }
   return std::move(judgement_);
 }
@@ -247,15 +248,16 @@ std::vector<HostUtcReading> HostReadingsOf(std::span<const UtcReading> readings,
   return of;
 }
 
-HostUtcJudgement JudgeUtc(std::span<const HostUtcReading> readings, const ClockSegment& by_probes,
-                          std::span<const UtcSource> of_reference) {
+HostUtcEvaluation EvaluateUtc(std::span<const HostUtcReading> readings,
+                              const ClockSegment& by_probes,
+                              std::span<const UtcSource> of_reference) {
   if (readings.empty() || by_probes.knots.empty()) return {};
   return Judge(readings, by_probes, of_reference).Run();
 }
 
 // A margin of 0 or more widens both sides. FitPair needs the result in ascending order of x.
 std::vector<ClockConstraint> WithUtc(std::vector<ClockConstraint> probes,
-                                     const HostUtcJudgement& utc) {
+                                     const HostUtcEvaluation& utc) {
   // The sides are rounded away from the middle, so that nothing likely is excluded.
   const auto up = static_cast<int64_t>(std::ceil(utc.shift_ns + utc.margin_ns));
   const auto down = static_cast<int64_t>(std::floor(utc.shift_ns - utc.margin_ns));

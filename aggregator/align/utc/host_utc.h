@@ -35,13 +35,13 @@ std::vector<HostUtcReading> HostReadingsOf(std::span<const UtcReading> readings,
                                            const ReferenceUtc::Epoch& epoch, uint64_t x_begin_ns,
                                            uint64_t x_end_ns);
 
-// The result of JudgeUtc. The default adds nothing.
-struct HostUtcJudgement {
+// The result of EvaluateUtc. The default adds nothing.
+struct HostUtcEvaluation {
   // A ClockConstraint::source that is no exchange.
   static constexpr uint32_t kSource = std::numeric_limits<uint32_t>::max();
 
   // They add to what the probes said: fitting again with the following is worthwhile.
-  bool says_more = false;
+  bool is_tighter = false;
   // How far the probes' likely sides move up, and how far they are widened in addition. 0: the
   // directions may take equally long.
   double shift_ns = 0;
@@ -54,11 +54,12 @@ struct HostUtcJudgement {
 // Judges the readings (ascending) of one stretch by its probes. Readings that contradict what
 // probes prove are rejected. So are those that contradict a more trusted source or most readings of
 // their own source. `of_reference` are the sources behind the reference's own UTC. Pure.
-HostUtcJudgement JudgeUtc(std::span<const HostUtcReading> readings, const ClockSegment& by_probes,
-                          std::span<const UtcSource> of_reference);
+HostUtcEvaluation EvaluateUtc(std::span<const HostUtcReading> readings,
+                              const ClockSegment& by_probes,
+                              std::span<const UtcSource> of_reference);
 
 // Returns the probes' constraints with their likely sides moved, merged with those of UTC.
 std::vector<ClockConstraint> WithUtc(std::vector<ClockConstraint> probes,
-                                     const HostUtcJudgement& utc);
+                                     const HostUtcEvaluation& utc);
 
 }  // namespace neurontrace

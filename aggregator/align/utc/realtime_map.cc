@@ -102,13 +102,13 @@ std::vector<ClockLine> UnionOfAll(std::vector<std::vector<ClockLine>> lists) {
   return lines;
 }
 
-std::vector<RealtimeStretch> RealtimeStretchesOf(const ClockModel& model,
-                                                 std::span<const ClockSnapshot> snapshots,
-                                                 std::span<const ClockEvent> events) {
+std::vector<RealtimeInterval> RealtimeIntervalsOf(const ClockModel& model,
+                                                  std::span<const ClockSnapshot> snapshots,
+                                                  std::span<const ClockEvent> events) {
   const std::vector<ClockLine> raw = LinesOf(model);
-  std::vector<RealtimeStretch> stretches;
+  std::vector<RealtimeInterval> stretches;
   for (const SnapshotChain& chain : ChainsOf(snapshots, events)) {
-    RealtimeStretch stretch{chain.raw_begin_ns, chain.raw_end_ns, {}};
+    RealtimeInterval stretch{chain.raw_begin_ns, chain.raw_end_ns, {}};
     for (const ClockLine& line : chain.lines) Compose(line, raw, stretch.lines);
     if (!stretch.lines.empty()) stretches.push_back(std::move(stretch));
   }
@@ -118,7 +118,7 @@ std::vector<RealtimeStretch> RealtimeStretchesOf(const ClockModel& model,
 ClockMap RealtimeMapOf(const ClockModel& model, std::span<const ClockSnapshot> snapshots,
                        std::span<const ClockEvent> events) {
   std::vector<std::vector<ClockLine>> lists;
-  for (RealtimeStretch& stretch : RealtimeStretchesOf(model, snapshots, events)) {
+  for (RealtimeInterval& stretch : RealtimeIntervalsOf(model, snapshots, events)) {
     lists.push_back(std::move(stretch.lines));
   }
   return AsRecordedBefore(MapAlong(UnionOfAll(std::move(lists))));

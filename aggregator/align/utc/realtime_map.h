@@ -17,7 +17,7 @@ std::vector<ClockLine> UnionOfAll(std::vector<std::vector<ClockLine>> lists);
 
 // A host's REALTIME by the reference while nobody set it, between two times of raw. A timestamp of
 // REALTIME is unambiguous within one stretch.
-struct RealtimeStretch {
+struct RealtimeInterval {
   uint64_t raw_begin_ns = 0;
   uint64_t raw_end_ns = 0;
   std::vector<ClockLine> lines;  // x: REALTIME, y: reference
@@ -30,9 +30,9 @@ struct RealtimeStretch {
 //
 // Bounds are those of the model and of the snapshots: how long a reading took, and how far the
 // kernel can have slewed between two without it being seen.
-std::vector<RealtimeStretch> RealtimeStretchesOf(const ClockModel& model,
-                                                 std::span<const ClockSnapshot> snapshots,
-                                                 std::span<const ClockEvent> events);
+std::vector<RealtimeInterval> RealtimeIntervalsOf(const ClockModel& model,
+                                                  std::span<const ClockSnapshot> snapshots,
+                                                  std::span<const ClockEvent> events);
 
 // Returns the map for callers that do not know on which side a timestamp lies: bounds include both
 // sides of timestamps that occur twice. Timestamps from more than an hour before the evidence are

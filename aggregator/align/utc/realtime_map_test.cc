@@ -91,7 +91,7 @@ void ExpectHolds(const World& world, const ClockMap& map) {
   }
 }
 
-TEST(RealtimeMapTest, HoldsThroughASlewThatNobodyTold) {
+TEST(RealtimeMapTest, HoldsThroughUnreportedSlew) {
   const World world;
   const ClockMap map = RealtimeMapOf(world.Model(), world.Snapshots(), {});
   ExpectHolds(world, map);
@@ -205,7 +205,7 @@ TEST(RealtimeMapTest, StampsFromLongBeforeStayAsRecorded) {
 
 // As agents report a step: from the begin of the reading before it to the end of the one after it,
 // and both are kept.
-TEST(RealtimeMapTest, KnowsBothSidesOfAStepThatItsNeighboursTellOf) {
+TEST(RealtimeMapTest, KnowsBothSidesOfReportedStep) {
   for (const int64_t step_ns : {-5'000'000, 8'000'000}) {
     const World world{step_ns};
     std::vector<ClockSnapshot> snapshots;
@@ -224,18 +224,18 @@ TEST(RealtimeMapTest, KnowsBothSidesOfAStepThatItsNeighboursTellOf) {
         {ClockEventKind::kRealtimeStep, around[0] - 50, around[1] + 50, step_ns}};
     const ClockMap map = RealtimeMapOf(world.Model(), snapshots, events);
     ExpectHolds(world, map);
-    EXPECT_EQ(RealtimeStretchesOf(world.Model(), snapshots, events).size(), 2u);
+    EXPECT_EQ(RealtimeIntervalsOf(world.Model(), snapshots, events).size(), 2u);
     EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(step - 20'000'000)), 2'000u) << step_ns;
     EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(step + 20'000'000)), 2'000u) << step_ns;
   }
 }
 
-TEST(RealtimeMapTest, WhoKnowsTheSideOfAStepHasNoDoubt) {
+TEST(RealtimeMapTest, KnownSideOfStepIsUnambiguous) {
   const World world{-5'000'000};
-  const auto stretches = RealtimeStretchesOf(world.Model(), world.Snapshots(), world.Events());
+  const auto stretches = RealtimeIntervalsOf(world.Model(), world.Snapshots(), world.Events());
   ASSERT_EQ(stretches.size(), 2u);
   for (const uint64_t raw : {kRaw + 50'020'000'000, kRaw + 50'040'000'000}) {
-    const RealtimeStretch& stretch = stretches[raw < kRaw + 50'030'000'000 ? 0 : 1];
+    const RealtimeInterval& stretch = stretches[raw < kRaw + 50'030'000'000 ? 0 : 1];
     const ClockMap map = MapAlong(stretch.lines);
     const uint64_t stamp = world.RealtimeAt(raw);
     const uint64_t bound = map.ErrorBoundNs(stamp).value();
@@ -250,7 +250,7 @@ TEST(RealtimeMapTest, HoldsThroughAStepAhead) {
   ExpectHolds(world, RealtimeMapOf(world.Model(), world.Snapshots(), world.Events()));
 }
 
-TEST(RealtimeMapTest, SeesAStepThatNobodyTold) {
+TEST(RealtimeMapTest, DetectsUnreportedStep) {
   const World world{3'000'000'000};
   ExpectHolds(world, RealtimeMapOf(world.Model(), world.Snapshots(), {}));
 }
@@ -270,7 +270,7 @@ TEST(RealtimeMapTest, IsTheIdentityWithoutEvidence) {
   EXPECT_TRUE(RealtimeMapOf({}, world.Snapshots(), {}).is_identity());
 }
 
-TEST(ClockLineTest, GoesOnOverTheWholeScale) {
+TEST(ClockLineTest, ExtendsOverWholeScale) {
   const ClockLine rises{0, UINT64_MAX, 0, UINT64_MAX};
   const ClockLine falls{0, UINT64_MAX, UINT64_MAX, 0};
   for (const uint64_t x : {uint64_t{0}, uint64_t{7}, uint64_t{1} << 63, UINT64_MAX}) {
@@ -285,7 +285,7 @@ TEST(ClockLineTest, GoesOnOverTheWholeScale) {
   EXPECT_EQ(slow.At(12), 100u);
 }
 
-TEST(MapOfTest, SaysWhatTheModelSaysAndNeverRunsBackwards) {
+TEST(MapOfTest, FollowsModelAndNeverRunsBackwards) {
   ClockModel model = World().Model();
   // A segment that begins 70 us earlier than the one before would have gone on.
   const uint64_t x = kRaw + 61 * kNsPerSecond;

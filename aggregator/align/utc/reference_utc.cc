@@ -207,9 +207,9 @@ std::vector<UtcSource> StripFitter::Run(SegmentCause cause) {
 
 // Converts the keeper's raw to the reference in one boot of its host. Within an epoch the two
 // differ by a constant, as the keeper's raw clock is what makes the reference.
-class KeeperRaw {
+class ReferenceRaw {
  public:
-  explicit KeeperRaw(std::span<const ClockExchange> exchanges) {
+  explicit ReferenceRaw(std::span<const ClockExchange> exchanges) {
     // Only the keeper's exchanges with itself take no time; others are not for this.
     for (const ClockExchange& exchange : exchanges) {
       if (exchange.send_raw_ns != exchange.receive_raw_ns ||
@@ -247,24 +247,24 @@ class KeeperRaw {
 };
 
 // The ties of an epoch, and the events that its host reported.
-struct EpochTies {
+struct EpochAnchors {
   std::vector<Tie> ties;
   std::vector<HostCut> cuts;  // in reference time
 };
 
 // Adds the ties and cuts of one boot of the keeper's host to their epochs. Readings whose epoch is
 // unknown are dropped.
-void Collect(const ClockEvidence& own, std::map<uint32_t, EpochTies>& epochs) {
-  const KeeperRaw raw(own.exchanges);
+void Collect(const ClockEvidence& own, std::map<uint32_t, EpochAnchors>& epochs) {
+  const ReferenceRaw raw(own.exchanges);
   for (const UtcReading& reading : own.utc) {
-    const KeeperRaw::Point* point = IsSound(reading) ? raw.At(reading.raw_ns) : nullptr;
+    const ReferenceRaw::Point* point = IsSound(reading) ? raw.At(reading.raw_ns) : nullptr;
     if (point == nullptr) continue;
     epochs[point->epoch].ties.push_back({reading.raw_ns + point->offset_ns, reading.utc_earliest_ns,
                                          reading.utc_latest_ns, reading.source});
   }
   // Without sides only events that the host reported make cuts.
   for (HostCut cut : ReportedCuts(own.events, {}, {})) {
-    const KeeperRaw::Point* point = raw.At(cut.x_begin_ns);
+    const ReferenceRaw::Point* point = raw.At(cut.x_begin_ns);
     if (point == nullptr) continue;
     cut.x_begin_ns += point->offset_ns;
     cut.x_end_ns += point->offset_ns;
@@ -274,7 +274,7 @@ void Collect(const ClockEvidence& own, std::map<uint32_t, EpochTies>& epochs) {
 
 // Fits one epoch stretch by stretch. Ties within a cut are dropped; a stretch without ties has no
 // segment.
-ReferenceUtc::Epoch FitEpoch(uint32_t number, EpochTies all) {
+ReferenceUtc::Epoch FitEpoch(uint32_t number, EpochAnchors all) {
   ReferenceUtc::Epoch epoch{.epoch = number, .utc = {}, .sources = {}};
   std::sort(all.ties.begin(), all.ties.end(), IsBefore);
   const std::vector<HostCut> cuts = MergeCuts(std::move(all.cuts));
@@ -319,7 +319,7 @@ const ReferenceUtc::Epoch* ReferenceUtc::Find(uint32_t epoch) const {
 
 // Epochs without a segment or a finding are not included.
 ReferenceUtc ReferenceUtcOf(std::span<const ClockEvidence> own) {
-  std::map<uint32_t, EpochTies> epochs;
+  std::map<uint32_t, EpochAnchors> epochs;
   for (const ClockEvidence& boot : own) Collect(boot, epochs);
   ReferenceUtc reference;
   for (auto& [number, ties] : epochs) {

@@ -29,7 +29,7 @@ constexpr size_t kWideNeighbours = 8;
 constexpr uint64_t kWideGapNsMax = 8'000'000'000;
 
 // REALTIME was `realtime_ns` when raw was within `half_ns` of `raw_ns`.
-struct SnapshotTie {
+struct SnapshotAnchor {
   uint64_t raw_ns = 0;
   uint64_t realtime_ns = 0;
   uint64_t half_ns = 0;
@@ -44,18 +44,18 @@ double Between(uint64_t from, uint64_t to) {
 }
 
 // Returns how much faster than raw REALTIME was.
-double Rate(const SnapshotTie& a, const SnapshotTie& b) {
+double Rate(const SnapshotAnchor& a, const SnapshotAnchor& b) {
   return (Between(a.realtime_ns, b.realtime_ns) - Between(a.raw_ns, b.raw_ns)) /
          Between(a.raw_ns, b.raw_ns);
 }
 
 // Returns the possible snapshots as ties in strictly ascending order of raw.
-std::vector<SnapshotTie> ReadTies(std::span<const ClockSnapshot> snapshots) {
-  std::vector<SnapshotTie> ties;
+std::vector<SnapshotAnchor> ReadAnchors(std::span<const ClockSnapshot> snapshots) {
+  std::vector<SnapshotAnchor> ties;
   for (const ClockSnapshot& s : snapshots) {
     if (s.raw_end_ns < s.raw_begin_ns || s.raw_end_ns - s.raw_begin_ns > kReadingNsMax) continue;
     const uint64_t half = (s.raw_end_ns - s.raw_begin_ns + 1) / 2;
-    const SnapshotTie tie{s.raw_begin_ns + half, s.realtime_ns, half};
+    const SnapshotAnchor tie{s.raw_begin_ns + half, s.realtime_ns, half};
     if (!ties.empty() && tie.raw_ns <= ties.back().raw_ns) continue;
     ties.push_back(tie);
   }
@@ -63,14 +63,14 @@ std::vector<SnapshotTie> ReadTies(std::span<const ClockSnapshot> snapshots) {
 }
 
 // Returns whether `tie` is on the line from one to the other, as far as its reading shows.
-bool IsOnLine(const SnapshotTie& from, const SnapshotTie& tie, const SnapshotTie& to) {
+bool IsOnLine(const SnapshotAnchor& from, const SnapshotAnchor& tie, const SnapshotAnchor& to) {
   const double elapsed = Between(from.raw_ns, tie.raw_ns);
   const double beside =
       Between(from.realtime_ns, tie.realtime_ns) - elapsed - elapsed * Rate(from, to);
   return std::abs(beside) <= static_cast<double>(tie.half_ns + from.half_ns + to.half_ns);
 }
 
-bool IsWide(std::span<const SnapshotTie> ties, size_t i) {
+bool IsWide(std::span<const SnapshotAnchor> ties, size_t i) {
   const size_t begin = i - std::min(i, kWideNeighbours);
   const size_t end = std::min(ties.size(), i + kWideNeighbours + 1);
   uint64_t best = UINT64_MAX;
@@ -80,15 +80,15 @@ bool IsWide(std::span<const SnapshotTie> ties, size_t i) {
 
 // Drops wide readings that only repeat, less well, what those around them show. A reading that
 // shows a slew or a step stays, however wide, as do the outermost ones.
-std::vector<SnapshotTie> WithoutWide(std::span<const SnapshotTie> ties) {
-  std::vector<SnapshotTie> kept;
+std::vector<SnapshotAnchor> WithoutWide(std::span<const SnapshotAnchor> ties) {
+  std::vector<SnapshotAnchor> kept;
   size_t next = 0;  // the first after i that is not wide
   for (size_t i = 0; i < ties.size(); ++i) {
     const bool is_outermost = i == 0 || i + 1 == ties.size();
     if (!is_outermost && IsWide(ties, i)) {
       next = std::max(next, i + 1);
       while (next + 1 < ties.size() && IsWide(ties, next)) ++next;
-      const SnapshotTie& before = kept.back();
+      const SnapshotAnchor& before = kept.back();
       const bool is_near = ties[next].raw_ns - before.raw_ns <= kWideGapNsMax;
       if (is_near && IsOnLine(before, ties[i], ties[next])) continue;
     }
@@ -100,7 +100,7 @@ std::vector<SnapshotTie> WithoutWide(std::span<const SnapshotTie> ties) {
 // Fits the ties of one chain; also knows how far beyond them the chain may extend.
 class ChainMaker {
  public:
-  ChainMaker(std::span<const SnapshotTie> ties, uint64_t raw_begin_ns, uint64_t raw_end_ns)
+  ChainMaker(std::span<const SnapshotAnchor> ties, uint64_t raw_begin_ns, uint64_t raw_end_ns)
       : ties_(ties), raw_begin_ns_(raw_begin_ns), raw_end_ns_(raw_end_ns) {}
 
   SnapshotChain Run();
@@ -115,12 +115,12 @@ class ChainMaker {
   double NoiseAround(size_t i) const {
     return std::max(i > 0 ? NoiseAfter(i - 1) : 0, i + 2 < ties_.size() ? NoiseAfter(i + 1) : 0);
   }
-  double SagAfter(size_t i) const;
+  double SagittaAfter(size_t i) const;
   double OffLine(size_t first, size_t last) const;
   size_t EndOfLine(size_t first) const;
   void AddReach(bool before, SnapshotChain& chain) const;
 
-  std::span<const SnapshotTie> ties_;
+  std::span<const SnapshotAnchor> ties_;
   uint64_t raw_begin_ns_;
   uint64_t raw_end_ns_;
 };
@@ -133,7 +133,7 @@ class ChainMaker {
 // a part of it, and the slew is beyond both. It can have been ahead or back, as any of the rates
 // may be the usual one. Rates differ only if they do so beyond the noise of both: a preempted
 // reading makes one rate too high and the next too low, and is no slew.
-double ChainMaker::SagAfter(size_t i) const {
+double ChainMaker::SagittaAfter(size_t i) const {
   const double rate = RateAfter(i);
   const double noise = NoiseAfter(i) + kSameRate;
   double low = rate;
@@ -166,12 +166,12 @@ double ChainMaker::OffLine(size_t first, size_t last) const {
   double off = 0;
   double before = 0;
   for (size_t i = first; i < last; ++i) {
-    const SnapshotTie& next = ties_[i + 1];
+    const SnapshotAnchor& next = ties_[i + 1];
     const double elapsed = Between(ties_[first].raw_ns, next.raw_ns);
     const double beside =
         std::abs(Between(ties_[first].realtime_ns, next.realtime_ns) - elapsed - elapsed * rate);
     const double half = static_cast<double>(std::max(ties_[i].half_ns, next.half_ns));
-    off = std::max(off, std::max(before, beside) + half + SagAfter(i));
+    off = std::max(off, std::max(before, beside) + half + SagittaAfter(i));
     before = beside;
   }
   return off;
@@ -189,7 +189,7 @@ size_t ChainMaker::EndOfLine(size_t first) const {
 
 // Beyond the outermost tie the rate continues, within what quiet slews allow.
 void ChainMaker::AddReach(bool before, SnapshotChain& chain) const {
-  const SnapshotTie& tie = before ? ties_.front() : ties_.back();
+  const SnapshotAnchor& tie = before ? ties_.front() : ties_.back();
   double rate = 0;
   if (ties_.size() > 1) rate = before ? RateAfter(0) : RateAfter(ties_.size() - 2);
   const uint64_t room =
@@ -233,7 +233,7 @@ SnapshotChain ChainMaker::Run() {
 // Returns how far the line beyond an outermost tie can be off at `raw_ns`. Where a step ends the
 // line, it meets the step's timestamp that much too early or too late. It has to extend as far,
 // because no timestamp may be on neither side.
-uint64_t ReachDoubtNs(const SnapshotTie& outermost, uint64_t raw_ns) {
+uint64_t ReachUncertaintyNs(const SnapshotAnchor& outermost, uint64_t raw_ns) {
   const double distance = std::abs(Between(outermost.raw_ns, raw_ns));
   return outermost.half_ns + static_cast<uint64_t>(std::ceil(2 * kQuietSlew * distance));
 }
@@ -245,7 +245,7 @@ struct Step {
 };
 
 // Returns whether REALTIME was set between two snapshots, and when, as far as the host reported it.
-bool FindStep(const SnapshotTie& a, const SnapshotTie& b, const ReportedClockSteps& told,
+bool FindStep(const SnapshotAnchor& a, const SnapshotAnchor& b, const ReportedClockSteps& told,
               Step& step) {
   // A step is reported from the begin of the reading before it to the end of the one after. These
   // may be a and b themselves, and the step is then not between one of them and a third reading.
@@ -299,7 +299,7 @@ std::optional<ReportedClockSteps::Ends> ReportedClockSteps::Between(uint64_t beg
 
 std::vector<SnapshotChain> ChainsOf(std::span<const ClockSnapshot> snapshots,
                                     std::span<const ClockEvent> events) {
-  const std::vector<SnapshotTie> ties = WithoutWide(ReadTies(snapshots));
+  const std::vector<SnapshotAnchor> ties = WithoutWide(ReadAnchors(snapshots));
   const ReportedClockSteps told(events);
   std::vector<SnapshotChain> chains;
   size_t begin = 0;
@@ -309,12 +309,12 @@ std::vector<SnapshotChain> ChainsOf(std::span<const ClockSnapshot> snapshots,
     const bool is_last = i + 1 == ties.size();
     if (!is_last && !FindStep(ties[i], ties[i + 1], told, step)) continue;
     const uint64_t raw_end_ns =
-        is_last ? UINT64_MAX : step.raw_end_ns + ReachDoubtNs(ties[i], step.raw_end_ns);
-    const std::span<const SnapshotTie> own(ties.data() + begin, i + 1 - begin);
+        is_last ? UINT64_MAX : step.raw_end_ns + ReachUncertaintyNs(ties[i], step.raw_end_ns);
+    const std::span<const SnapshotAnchor> own(ties.data() + begin, i + 1 - begin);
     chains.push_back(ChainMaker(own, raw_begin_ns, raw_end_ns).Run());
     begin = i + 1;
     if (!is_last) {
-      raw_begin_ns = step.raw_begin_ns - ReachDoubtNs(ties[begin], step.raw_begin_ns);
+      raw_begin_ns = step.raw_begin_ns - ReachUncertaintyNs(ties[begin], step.raw_begin_ns);
     }
   }
   return chains;

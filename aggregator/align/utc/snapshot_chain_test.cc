@@ -12,8 +12,8 @@
 namespace neurontrace {
 namespace {
 
-std::optional<ReportedClockSteps::Ends> ByLooking(std::span<const ClockEvent> events,
-                                                  uint64_t begin_ns, uint64_t end_ns) {
+std::optional<ReportedClockSteps::Ends> BySearch(std::span<const ClockEvent> events,
+                                                 uint64_t begin_ns, uint64_t end_ns) {
   std::optional<ReportedClockSteps::Ends> found;
   for (const ClockEvent& event : events) {
     if (event.kind != ClockEventKind::kRealtimeStep || event.raw_begin_ns >= end_ns ||
@@ -25,7 +25,7 @@ std::optional<ReportedClockSteps::Ends> ByLooking(std::span<const ClockEvent> ev
   return found;
 }
 
-TEST(ReportedClockStepsTest, FindsTheFirstAndTheLastOfAStretch) {
+TEST(ReportedClockStepsTest, FindsFirstAndLastOfInterval) {
   SeededRandom random(1);
   for (size_t count = 0; count < 70; ++count) {
     std::vector<ClockEvent> events;
@@ -42,7 +42,7 @@ TEST(ReportedClockStepsTest, FindsTheFirstAndTheLastOfAStretch) {
     const ReportedClockSteps told(events);
     for (uint64_t begin = 0; begin < 320; ++begin) {
       for (const uint64_t length : {0, 1, 7, 100}) {
-        ASSERT_EQ(told.Between(begin, begin + length), ByLooking(events, begin, begin + length))
+        ASSERT_EQ(told.Between(begin, begin + length), BySearch(events, begin, begin + length))
             << count << " events, " << begin << " + " << length;
       }
     }

@@ -105,7 +105,7 @@ absl::Status ChromeExporter::Begin(const TimelineHeader& header) {
   attributes_.Begin(header);
   if (!no_flows_) executions_.emplace(header.streams, header.framework_names);
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
-  clock_words_ = clocks.Describe();
+  clock_description_ = clocks.Describe();
   clocks_json_ = clocks.Json();
   out_ = fmt::format("{{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":{},\"traceEvents\":[",
                      base_ns_);
@@ -127,7 +127,7 @@ uint32_t ChromeExporter::Placed(const TimelineRecord& record, uint64_t, Placemen
 absl::Status ChromeExporter::WriteStop(const TimelineRecord& record) {
   auto lines = waiting_.Take(record.span_id);
   if (!lines) return absl::OkStatus();
-  AppendStopArguments(attributes_.OfStop(record), lines->arguments);
+  AppendStopArguments(attributes_.ForStop(record), lines->arguments);
   Emit(*lines);
   return absl::OkStatus();
 }
@@ -439,7 +439,7 @@ void ChromeExporter::AppendOtherData(const std::vector<std::string>& warnings) {
   AppendAsJsonString(fmt::format("neurontrace {}", NEURONTRACE_VERSION), out_);
   AppendJsonText("capture_id", header_->capture->id.ToString(), out_);
   AppendJsonText("capture_name", header_->capture->name, out_);
-  AppendJsonText("clock", clock_words_, out_);
+  AppendJsonText("clock", clock_description_, out_);
   AppendJsonKey("clocks", out_);
   out_ += clocks_json_;
   AppendJsonKey("warnings", out_);

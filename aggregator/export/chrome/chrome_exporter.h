@@ -122,7 +122,7 @@ class ChromeExporter final : public RowExporter {
   std::vector<uint32_t> pid_of_tid_;
   uint64_t base_ns_ = 0;
   // ClockReport's texts, made in Begin and written by Finish.
-  std::string clock_words_;
+  std::string clock_description_;
   std::string clocks_json_;
 
   // Text that has not reached the sink; bytes_flushed_ counts what has.

@@ -166,7 +166,7 @@ class EventLines {
             entry.last_timestamp_ns - std::min(entry.last_timestamp_ns, stream.chunk_span_max_ns);
         if (earliest_ns >= filter_.window_end_ns) return absl::OkStatus();
         if (entry.first_timestamp_ns >= filter_.window_end_ns) continue;
-        if (!filter_.MaySelectOf(entry)) continue;
+        if (!filter_.CanSelectFrom(entry)) continue;
         RETURN_IF_ERROR(WriteChunk(stream, entry.sequence, head, clock));
       }
     } while (entries.size() == kEntriesAtOnce);

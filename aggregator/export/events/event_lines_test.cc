@@ -87,7 +87,7 @@ TEST_F(EventLinesTest, EveryEventIsALineWithItsStream) {
   EXPECT_EQ(total_.events, 2u);
 }
 
-TEST_F(EventLinesTest, WhereTheClockIsKnownALineSaysTheTimeByTheReferenceAndItsBound) {
+TEST_F(EventLinesTest, LineHasReferenceTimeAndBoundIfClockIsKnown) {
   const uint32_t known = source_.AddStream(Core("i-a", 1, 0));
   const uint32_t unknown = source_.AddStream(Core("i-b", 1, 0));
   AddInstant("nrt_execute", 1'000);
@@ -180,7 +180,7 @@ TEST_F(EventLinesTest, ManyChunksAreReadPageByPage) {
   EXPECT_THAT(Write(), SizeIs(1000));
 }
 
-TEST_F(EventLinesTest, ALostChunkIsSaidAndPassedOver) {
+TEST_F(EventLinesTest, ReportsAndSkipsLostChunk) {
   const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
   for (uint64_t i = 0; i < 3; ++i) {
     AddInstant("hw_notify", i);

@@ -160,7 +160,7 @@ absl::Status JsonExporter::Begin(const TimelineHeader& header) {
   header_ = &header;
   waiting_.Begin(header);
   for (const EarlierPreparation& earlier : header.earlier) {
-    models_.Note(earlier.stream, earlier.exec_id, earlier.model_name);
+    models_.Record(earlier.stream, earlier.exec_id, earlier.model_name);
   }
   stream_fields_.resize(header.streams.size());
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
@@ -177,7 +177,7 @@ absl::Status JsonExporter::Begin(const TimelineHeader& header) {
 // them.
 absl::Status JsonExporter::Write(const TimelineBatch& batch) {
   for (const TimelineRecord* record : batch.records) {
-    NoteMemoryEvent(*record);
+    RecordMemoryEvent(*record);
     WriteRecord(*record);
     RETURN_IF_ERROR(FlushIfLarge());
   }
@@ -217,7 +217,7 @@ void JsonExporter::WriteRecord(const TimelineRecord& record) {
 
 // What these events report about memory has a list of its own after all events: the range is read
 // again.
-void JsonExporter::NoteMemoryEvent(const TimelineRecord& record) {
+void JsonExporter::RecordMemoryEvent(const TimelineRecord& record) {
   const DerivedType type = fields_.Of(*record.shape).type;
   if (type != DerivedType::kAllocate && type != DerivedType::kDeallocate) return;
   first_memory_ns_ = std::min(first_memory_ns_, record.start_ns);

@@ -48,7 +48,7 @@ class JsonExporter : public Exporter {
   // Adds a complete event to the output.
   void EmitObject(std::string_view object);
   // Extends the range in which device memory must be read again.
-  void NoteMemoryEvent(const TimelineRecord& record);
+  void RecordMemoryEvent(const TimelineRecord& record);
   // Write the lists that follow the events, each by reading its part of the capture again.
   absl::Status WriteHostSamples(ExportSummary& summary);
   absl::Status WriteHbmSamples(ExportSummary& summary);

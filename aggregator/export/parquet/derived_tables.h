@@ -25,9 +25,9 @@ class DerivedTables {
 
   // Takes a preparation from before the first batch. Called for each before the first Take, in the
   // order of time.
-  void NotePreparation(const EarlierPreparation& earlier) {
-    execution_finder_.NotePreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
-                                      earlier.model_name);
+  void RecordPreparation(const EarlierPreparation& earlier) {
+    execution_finder_.RecordPreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
+                                        earlier.model_name);
   }
   // Takes the next batch and writes the rows that it completes. Fails with errors of the files.
   absl::Status Take(const TimelineBatch& batch);

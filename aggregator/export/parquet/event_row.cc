@@ -45,7 +45,7 @@ bool IsPoint(const TimelineRecord& record) { return record.kind != RecordKind::k
 EventRowMaker::EventRowMaker(const TimelineHeader& header)
     : header_(header), bounds_(header.streams) {
   for (const EarlierPreparation& earlier : header.earlier) {
-    models_.Note(earlier.stream, earlier.exec_id, earlier.model_name);
+    models_.Record(earlier.stream, earlier.exec_id, earlier.model_name);
   }
   for (const TimelineStream& stream : header.streams) {
     // Decided once for each stream: a look-up by worker for each event would be slow.

@@ -67,8 +67,8 @@ FlowEdges::Remembered& FlowEdges::RememberedOf(LinkKind kind) {
 
 // An operation leads to each of its calls and a preparation to each physical core's part, while the
 // spans of a sequence follow each other.
-absl::Status FlowEdges::TakeLink(const LinkPoint& point, const Place& place,
-                                 const FlowEdgeTaker& take) {
+absl::Status FlowEdges::EmitLink(const LinkPoint& point, const Place& place,
+                                 const FlowEdgeSink& take) {
   Remembered& remembered = RememberedOf(point.kind);
   // Ids of chains are unique in the export, so that one part of the key is enough.
   const Key key(0, point.id, 0);
@@ -88,12 +88,12 @@ absl::Status FlowEdges::TakeLink(const LinkPoint& point, const Place& place,
 
 // The edges of chains are known at once. Those of a framework file's arrows are found when a span
 // and a point meet, which may be in a later row.
-absl::Status FlowEdges::TakeRow(const TimelineRecord& record, EventRow& row,
-                                const FlowEdgeTaker& take) {
+absl::Status FlowEdges::AddRow(const TimelineRecord& record, EventRow& row,
+                               const FlowEdgeSink& take) {
   const Place place{row.id, row.start_ns, row.end_ns};
   for (const LinkPoint& point : links_.Of(record)) {
     row.flow_ids.push_back(FlowId(point, record));
-    RETURN_IF_ERROR(TakeLink(point, place, take));
+    RETURN_IF_ERROR(EmitLink(point, place, take));
   }
   const bool is_framework =
       header_.streams[record.stream].description.identity.kind == StreamKind::kFramework;
@@ -101,7 +101,7 @@ absl::Status FlowEdges::TakeRow(const TimelineRecord& record, EventRow& row,
   arrows_.AddSpan(
       FrameworkRow(record),
       {.number = static_cast<uint64_t>(row.id), .start_ns = row.start_ns, .end_ns = row.end_ns});
-  return TakeArrows(take);
+  return EmitArrows(take);
 }
 
 // A hash instead of a row number, because tables have no rows of a viewer. Equal hashes of
@@ -111,17 +111,17 @@ uint64_t FlowEdges::FrameworkRow(const TimelineRecord& record) {
                                    FrameworkThreadId(record)));
 }
 
-void FlowEdges::TakePoint(const TimelineRecord& record) {
+void FlowEdges::CollectPoint(const TimelineRecord& record) {
   arrows_.AddPoint(FrameworkRow(record), record);
 }
 
-absl::Status FlowEdges::EndBatch(const FlowEdgeTaker& take) {
+absl::Status FlowEdges::EndBatch(const FlowEdgeSink& take) {
   arrows_.EndBatch();
-  return TakeArrows(take);
+  return EmitArrows(take);
 }
 
 // Findings that are no complete arrow matter only to formats that draw points.
-absl::Status FlowEdges::TakeArrows(const FlowEdgeTaker& take) {
+absl::Status FlowEdges::EmitArrows(const FlowEdgeSink& take) {
   const auto place_of = [](const ArrowSpan& span) {
     return Place{static_cast<int64_t>(span.number), span.start_ns, span.end_ns};
   };

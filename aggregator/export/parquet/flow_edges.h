@@ -27,7 +27,7 @@ struct FlowEdge {
   int64_t gap_ns = 0;
 };
 // Receives edges; an error ends the export.
-using FlowEdgeTaker = std::function<absl::Status(const FlowEdge& edge)>;
+using FlowEdgeSink = std::function<absl::Status(const FlowEdge& edge)>;
 
 // Finds which row led to which: the results of FrameworkLinks and FrameworkArrows as edges between
 // rows. Beyond the limit, edges from rows that were remembered longest are not found, and are
@@ -43,11 +43,11 @@ class FlowEdges {
   // Takes the row that was made of a record, adds its flow_ids, and passes edges to `take`. Fails
   // with errors of `take`. Called for the rows in the order of their ids, before a row may wait for
   // its stop.
-  absl::Status TakeRow(const TimelineRecord& record, EventRow& row, const FlowEdgeTaker& take);
+  absl::Status AddRow(const TimelineRecord& record, EventRow& row, const FlowEdgeSink& take);
   // Takes the start, step or end of an arrow.
-  void TakePoint(const TimelineRecord& record);
+  void CollectPoint(const TimelineRecord& record);
   // Must be called at the end of each batch.
-  absl::Status EndBatch(const FlowEdgeTaker& take);
+  absl::Status EndBatch(const FlowEdgeSink& take);
 
   // Returns warnings for users, at the end.
   std::vector<std::string> Warnings() const;
@@ -77,8 +77,8 @@ class FlowEdges {
   static FlowEdge Edge(const Place& from, const Place& to, std::string_view type);
   // Returns the memory of rows for a kind of chain.
   Remembered& RememberedOf(LinkKind kind);
-  absl::Status TakeLink(const LinkPoint& point, const Place& place, const FlowEdgeTaker& take);
-  absl::Status TakeArrows(const FlowEdgeTaker& take);
+  absl::Status EmitLink(const LinkPoint& point, const Place& place, const FlowEdgeSink& take);
+  absl::Status EmitArrows(const FlowEdgeSink& take);
 
   const TimelineHeader& header_;
   FrameworkLinks links_;

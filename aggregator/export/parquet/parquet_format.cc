@@ -43,7 +43,7 @@ class ParquetExporter : public Exporter {
   OutputFiles& files_;
   uint64_t bytes_written_ = 0;
   const TimelineHeader* header_ = nullptr;
-  FlowEdgeTaker take_edge_;
+  FlowEdgeSink take_edge_;
   // Made by Begin, because they refer to the header.
   std::optional<TableWriter> events_;
   std::optional<TableWriter> flows_;
@@ -81,7 +81,7 @@ absl::Status ParquetExporter::Begin(const TimelineHeader& header) {
   if (options_.has_flows) edges_.emplace(header);
   take_edge_ = [this](const FlowEdge& edge) { return WriteEdge(edge); };
   derived_.emplace(header.streams, files_, options_.file_bytes_max, bytes_written_);
-  for (const EarlierPreparation& earlier : header.earlier) derived_->NotePreparation(earlier);
+  for (const EarlierPreparation& earlier : header.earlier) derived_->RecordPreparation(earlier);
   return absl::OkStatus();
 }
 
@@ -103,7 +103,7 @@ absl::Status ParquetExporter::WriteRecord(const TimelineRecord& record) {
     return WriteRow(*row);
   }
   if (IsArrow(record.kind)) {
-    if (edges_) edges_->TakePoint(record);
+    if (edges_) edges_->CollectPoint(record);
     return absl::OkStatus();
   }
   // The vendor's table of events has no place for counters of frameworks.
@@ -113,7 +113,7 @@ absl::Status ParquetExporter::WriteRecord(const TimelineRecord& record) {
   row_.id = next_id_++;
   rows_->Fill(record, row_);
   // Before the row may wait: edges need only its id and times.
-  if (edges_) RETURN_IF_ERROR(edges_->TakeRow(record, row_, take_edge_));
+  if (edges_) RETURN_IF_ERROR(edges_->AddRow(record, row_, take_edge_));
   const size_t bytes = TextBytes(row_);
   if (!waiting_.Admits(record, bytes)) return WriteRow(row_);
   waiting_.Add(record, std::exchange(row_, {}), bytes);

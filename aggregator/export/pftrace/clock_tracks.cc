@@ -13,7 +13,7 @@ namespace {
 // both arguments must outlive it.
 class Pieces {
  public:
-  Pieces(const ClockMap& map, const ClockStretch& stretch) : map_(map), stretch_(stretch) {
+  Pieces(const ClockMap& map, const ClockInterval& stretch) : map_(map), stretch_(stretch) {
     const auto all = map.pieces();
     // The pieces ascend in both scales, so that both can be searched by halving.
     const auto begins_after = [&](uint64_t time_ns) {
@@ -54,7 +54,7 @@ class Pieces {
   }
 
   const ClockMap& map_;
-  const ClockStretch stretch_;
+  const ClockInterval stretch_;
   std::span<const ClockMap::Piece> pieces_;
   uint64_t begin_raw_ns_ = 0;
 };
@@ -77,7 +77,7 @@ uint64_t Distance(int64_t a, int64_t b) {
 }
 
 // Returns what the trace will show, as far as that is known before events are read.
-ClockStretch StretchOf(const TimelineHeader& header) {
+ClockInterval IntervalOf(const TimelineHeader& header) {
   // The last timestamps of streams are raw, while events that are not read yet are in reference
   // time.
   uint64_t end_ns = header.begin_ns;
@@ -96,7 +96,7 @@ ClockStretch StretchOf(const TimelineHeader& header) {
 
 // Takes linear time in the number of pieces. Consecutive equal values are one point, because a
 // counter keeps its value until the next.
-std::vector<ClockPoint> BoundPoints(const ClockMap& map, const ClockStretch& stretch,
+std::vector<ClockPoint> BoundPoints(const ClockMap& map, const ClockInterval& stretch,
                                     size_t points_max) {
   const Pieces pieces(map, stretch);
   std::vector<ClockPoint> points;
@@ -116,7 +116,7 @@ std::vector<ClockPoint> BoundPoints(const ClockMap& map, const ClockStretch& str
   return points;
 }
 
-std::vector<ClockPoint> CorrectionPoints(const ClockMap& map, const ClockStretch& stretch,
+std::vector<ClockPoint> CorrectionPoints(const ClockMap& map, const ClockInterval& stretch,
                                          size_t points_max) {
   const Pieces pieces(map, stretch);
   std::vector<ClockPoint> points;
@@ -145,7 +145,7 @@ std::vector<ClockPoint> CorrectionPoints(const ClockMap& map, const ClockStretch
 
 void ClockTracks::Begin(const TimelineHeader& header, const ClockReport& report,
                         TrackTable& tracks) {
-  const ClockStretch stretch = StretchOf(header);
+  const ClockInterval stretch = IntervalOf(header);
   if (report.known().empty() || stretch.begin_ns >= stretch.end_ns) return;
   // Two counters for each clock share the limit.
   const size_t points_max =
@@ -168,7 +168,7 @@ void ClockTracks::AddCounter(const std::vector<ClockPoint>& points, uint32_t tra
   }
 }
 
-void ClockTracks::AddFindings(const InstanceClock& clock, const ClockStretch& stretch,
+void ClockTracks::AddFindings(const InstanceClock& clock, const ClockInterval& stretch,
                               uint32_t track_uuid) {
   const TimedFindings timed = FindingsOf(clock, kFindingsMax);
   for (const TimedFinding& finding : timed.findings) {
@@ -185,7 +185,7 @@ void ClockTracks::AddFindings(const InstanceClock& clock, const ClockStretch& st
 
 // A violation is shown on the track of the instance that appears to leave too early.
 void ClockTracks::AddViolations(std::span<const OrderCheck> order, const InstanceClock& clock,
-                                const ClockStretch& stretch, uint32_t track_uuid) {
+                                const ClockInterval& stretch, uint32_t track_uuid) {
   for (const OrderCheck& check : order) {
     for (const OrderViolation& violation : check.violations) {
       if (violation.left_by != clock.instance_id) continue;
@@ -201,7 +201,7 @@ void ClockTracks::AddViolations(std::span<const OrderCheck> order, const Instanc
   }
 }
 
-void ClockTracks::TakeViolation(const Item& item, Interner& interner, TrackEventFields& out) {
+void ClockTracks::AddViolation(const Item& item, Interner& interner, TrackEventFields& out) {
   const OrderViolation& violation = *item.violation;
   const auto name = [&interner](std::string_view text) { return interner.AnnotationName(text); };
   out.Start(perfetto::EventType::kInstant, item.track_uuid);
@@ -220,7 +220,7 @@ void ClockTracks::TakeViolation(const Item& item, Interner& interner, TrackEvent
 // arguments.
 void ClockTracks::Take(Interner& interner, TrackEventFields& out) {
   const Item& item = items_[next_++];
-  if (item.violation != nullptr) return TakeViolation(item, interner, out);
+  if (item.violation != nullptr) return AddViolation(item, interner, out);
   if (item.finding == nullptr) {
     out.Start(perfetto::EventType::kCounter, item.track_uuid);
     out.CounterValue(item.value);

@@ -25,7 +25,7 @@ struct ClockPoint {
 };
 
 // The stretch of time that is shown, in reference time or, if `is_raw`, in the clock's own.
-struct ClockStretch {
+struct ClockInterval {
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;
   bool is_raw = false;
@@ -34,12 +34,12 @@ struct ClockStretch {
 // Returns a point where each piece of the map begins, by time. If the stretch has more than
 // `points_max` pieces, each point represents several, with the worst bound of them. A pure
 // function.
-std::vector<ClockPoint> BoundPoints(const ClockMap& map, const ClockStretch& stretch,
+std::vector<ClockPoint> BoundPoints(const ClockMap& map, const ClockInterval& stretch,
                                     size_t points_max);
 
 // Returns what the map adds to raw time, in the same way and with a point at the end. A point that
 // represents several pieces is followed by the value that is furthest from it.
-std::vector<ClockPoint> CorrectionPoints(const ClockMap& map, const ClockStretch& stretch,
+std::vector<ClockPoint> CorrectionPoints(const ClockMap& map, const ClockInterval& stretch,
                                          size_t points_max);
 
 // Shows the clocks of a trace's instances: for each a counter of its bound, one of the correction
@@ -79,10 +79,10 @@ class ClockTracks {
     size_t further_findings = 0;
   };
   void AddCounter(const std::vector<ClockPoint>& points, uint32_t track_uuid);
-  void AddFindings(const InstanceClock& clock, const ClockStretch& stretch, uint32_t track_uuid);
+  void AddFindings(const InstanceClock& clock, const ClockInterval& stretch, uint32_t track_uuid);
   void AddViolations(std::span<const OrderCheck> order, const InstanceClock& clock,
-                     const ClockStretch& stretch, uint32_t track_uuid);
-  static void TakeViolation(const Item& item, Interner& interner, TrackEventFields& out);
+                     const ClockInterval& stretch, uint32_t track_uuid);
+  static void AddViolation(const Item& item, Interner& interner, TrackEventFields& out);
 
   std::vector<Item> items_;  // by time
   size_t next_ = 0;

@@ -29,8 +29,8 @@ Derivation::Derivation(const TimelineHeader& header, bool has_flows)
       hbm_use_(header.streams, fields_),
       bandwidth_(fields_) {
   for (const EarlierPreparation& earlier : header.earlier) {
-    execution_finder_.NotePreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
-                                      earlier.model_name);
+    execution_finder_.RecordPreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
+                                        earlier.model_name);
   }
   if (has_flows) links_.emplace(header.streams, header.framework_names);
 }
@@ -61,7 +61,7 @@ void Derivation::Take(const TimelineBatch& batch, DerivedBatch& out) {
   hbm_use_.Take(allocations_, out.memory);
   bandwidth_.Take(transfers_, out.bandwidth);
   for (TimelineBatch* some : {&transfers_, &allocations_, &executing_}) some->records.clear();
-  NoteMemories(out);
+  AddMemories(out);
 }
 
 void Derivation::Finish(DerivedBatch& out) {
@@ -73,13 +73,13 @@ void Derivation::Finish(DerivedBatch& out) {
   collective_finder_.Finish(out.collectives);
   hbm_use_.Finish(out.memory);
   bandwidth_.Finish(out.bandwidth);
-  NoteMemories(out);
+  AddMemories(out);
 }
 
-void Derivation::NoteMemories(DerivedBatch& out) {
-  const auto memories = hbm_use_.memories().subspan(memories_told_);
+void Derivation::AddMemories(DerivedBatch& out) {
+  const auto memories = hbm_use_.memories().subspan(memories_written_);
   out.new_memories.assign(memories.begin(), memories.end());
-  memories_told_ += memories.size();
+  memories_written_ += memories.size();
 }
 
 std::vector<std::string> Derivation::LinkWarnings() const {
@@ -87,7 +87,7 @@ std::vector<std::string> Derivation::LinkWarnings() const {
 }
 
 // Records outlive the batch lists, which are emptied at the end of Take.
-uint64_t Derivation::TakeWanted(TimelineRecord& record, const ShapeFields& fields) {
+uint64_t Derivation::AddSelected(TimelineRecord& record, const ShapeFields& fields) {
   switch (fields.type) {
     case DerivedType::kCollective:
     case DerivedType::kHostBarrier:

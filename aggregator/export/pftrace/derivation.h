@@ -66,12 +66,12 @@ class Derivation {
     const ShapeFields& fields = fields_.Of(*record.shape);
     if (fields.type == DerivedType::kOther) [[likely]]
       return 0;
-    return TakeWanted(record, fields);
+    return AddSelected(record, fields);
   }
   // Handles a record that something is derived from.
-  uint64_t TakeWanted(TimelineRecord& record, const ShapeFields& fields);
+  uint64_t AddSelected(TimelineRecord& record, const ShapeFields& fields);
   // Adds the memories that appeared since the last call.
-  void NoteMemories(DerivedBatch& out);
+  void AddMemories(DerivedBatch& out);
 
   ShapeFieldTable fields_;
   // nullopt: no arrows.
@@ -89,7 +89,7 @@ class Derivation {
   TimelineBatch executing_;
   std::vector<Execution> executions_;
   // Memories that were returned in new_memories.
-  size_t memories_told_ = 0;
+  size_t memories_written_ = 0;
 };
 
 }  // namespace neurontrace

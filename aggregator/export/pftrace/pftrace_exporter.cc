@@ -82,7 +82,7 @@ void PftraceExporter::Prepare(const TimelineBatch& batch) {
 }
 
 // Uses the results of Prepare or, if nobody called it, derives now.
-void PftraceExporter::TakeDerived(const TimelineBatch& batch) {
+void PftraceExporter::AddDerived(const TimelineBatch& batch) {
   derived_batch_.Clear();
   {
     const MutexLock lock(prepared_mutex_);
@@ -101,7 +101,7 @@ void PftraceExporter::StartBatch(const TimelineBatch& batch) {
   stops_.StartBatch();
   begin_flows_.clear();
   batch_begin_ns_ = batch.begin_ns;
-  TakeDerived(batch);
+  AddDerived(batch);
   next_record_flow_ = 0;
   next_correlation_ = 0;
   // Records of the batch begin before its end, so that all ends before it are known after the first

@@ -102,7 +102,7 @@ class PftraceExporter final : public RowExporter {
   absl::Status EndBatch(const TimelineBatch& batch) override;
 
   // Sets derived_batch_ to the results for this batch.
-  void TakeDerived(const TimelineBatch& batch);
+  void AddDerived(const TimelineBatch& batch);
   // Places an arrow's id on the first of its slices.
   void PlaceFirst(const ArrowSpan& span, uint64_t id);
   // Returns false if the arrow cannot be drawn.

@@ -88,12 +88,12 @@ std::vector<std::string> StopArgumentNames(const Shape& start, const Shape& stop
 // Interns the names, so that it must be called again for each generation.
 ArgumentPlan PlanArgument(uint32_t index, const ShapeKey& key, const std::string& name,
                           Interner& interner) {
-  const bool may_be_number =
+  const bool can_be_number =
       key.type == ValueType::kString && Contains(kNumbersAlsoAsText, key.name);
   return {.key = index,
           .type = key.type,
           .name_iid = interner.AnnotationName(name),
-          .text_name_iid = may_be_number ? interner.AnnotationName(name + "_text") : 0};
+          .text_name_iid = can_be_number ? interner.AnnotationName(name + "_text") : 0};
 }
 
 // Everything about a shape that does not depend on interned numbers.

@@ -45,7 +45,7 @@ void WriteId(const IdNames& names, const std::string& id, Interner& interner,
 void SliceArguments::Begin(const TimelineHeader& header) {
   header_ = &header;
   for (const EarlierPreparation& earlier : header.earlier) {
-    models_.Note(earlier.stream, earlier.exec_id, earlier.model_name);
+    models_.Record(earlier.stream, earlier.exec_id, earlier.model_name);
   }
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
   if (clocks.is_aligned() || (header.clock_arguments && !header.raw_clocks)) {
@@ -241,8 +241,8 @@ void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, EventPla
   const Names& names = this->names();
   if (plan.names_model && plan.exec_id_key != ShapePlan::kNone &&
       plan.model_name_key != ShapePlan::kNone) {
-    models_.Note(record.stream, record.values[plan.exec_id_key],
-                 record.text(record.values[plan.model_name_key]));
+    models_.Record(record.stream, record.values[plan.exec_id_key],
+                   record.text(record.values[plan.model_name_key]));
   }
   WriteName(record, plans, plan, out);
   // As categories, so that queries and colours distinguish them, rather than only the details of a

@@ -35,19 +35,19 @@ inline constexpr int32_t kCoresRanked = 1'024;
 inline constexpr int32_t kRowsOfCoreRanked = 256;
 
 // Returns the rank of the runtime's row with this number; the ranks of its lanes follow.
-constexpr int32_t OfRuntimeRow(uint64_t number) {
+constexpr int32_t ForRuntimeRow(uint64_t number) {
   return kRuntimeRow + static_cast<int32_t>(std::min<uint64_t>(number, kRowsRanked - 1)) * kLanes;
 }
 // Returns the rank of a row of the hardware, by physical core (UINT64_MAX: not known).
-constexpr int32_t OfHardwareRow(uint64_t core, uint64_t number) {
+constexpr int32_t ForHardwareRow(uint64_t core, uint64_t number) {
   const auto place = std::min<uint64_t>(core, kCoresRanked - 1) * kRowsOfCoreRanked +
                      std::min<uint64_t>(number, kRowsOfCoreRanked - 1);
   return kHardwareRow + static_cast<int32_t>(place) * kLanes;
 }
-static_assert(OfRuntimeRow(UINT64_MAX) + kLanes <= kHardwareRow);
-static_assert(OfHardwareRow(UINT64_MAX, UINT64_MAX) + kLanes <= kSteps);
+static_assert(ForRuntimeRow(UINT64_MAX) + kLanes <= kHardwareRow);
+static_assert(ForHardwareRow(UINT64_MAX, UINT64_MAX) + kLanes <= kSteps);
 // Returns the rank of a stream's group, by the stream's place in the order of display.
-constexpr int32_t OfGroup(uint64_t place) {
+constexpr int32_t ForGroup(uint64_t place) {
   return kGroup + static_cast<int32_t>(std::min<uint64_t>(place, kRuntimeRow - kGroup - 1));
 }
 

@@ -169,7 +169,7 @@ uint32_t TrackTable::GroupUuid(uint32_t process, uint32_t stream,
     if (is_new) {
       known->second = DescribeChild({.parent_uuid = parent_uuid,
                                      .name = std::move(name),
-                                     .rank = track_rank::OfGroup(model_.order(stream)),
+                                     .rank = track_rank::ForGroup(model_.order(stream)),
                                      .orders_children = true});
     }
     parent_uuid = known->second;
@@ -203,8 +203,8 @@ void TrackTable::DescribeTrack(const ExportRow& about, TraceRow& row) {
   row.lane_parent_uuid = GroupUuid(about.process, about.stream, about.thread_id);
   RowCounts& counts = row_counts_[row.lane_parent_uuid];
   row.rank = about.source == RowSource::kHardware
-                 ? track_rank::OfHardwareRow(about.core.value_or(UINT64_MAX), counts.hardware++)
-                 : track_rank::OfRuntimeRow(counts.runtime++);
+                 ? track_rank::ForHardwareRow(about.core.value_or(UINT64_MAX), counts.hardware++)
+                 : track_rank::ForRuntimeRow(counts.runtime++);
   row.lane_uuids.push_back(
       DescribeChild({.parent_uuid = row.lane_parent_uuid,
                      .name = about.name,

@@ -39,7 +39,7 @@ bool IsCounterValue(const ShapeKey& key) {
 void EventAttributes::Begin(const TimelineHeader& header) {
   header_ = &header;
   for (const EarlierPreparation& earlier : header.earlier) {
-    models_.Note(earlier.stream, earlier.exec_id, earlier.model_name);
+    models_.Record(earlier.stream, earlier.exec_id, earlier.model_name);
   }
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
   if (clocks.is_aligned() || (header.clock_arguments && !header.raw_clocks)) {
@@ -70,7 +70,7 @@ const std::vector<EventAttribute>& EventAttributes::Of(const TimelineRecord& rec
 }
 
 // Names of the start are not known here: formats rename the stop's attributes when they join both.
-const std::vector<EventAttribute>& EventAttributes::OfStop(const TimelineRecord& record) {
+const std::vector<EventAttribute>& EventAttributes::ForStop(const TimelineRecord& record) {
   Clear();
   AddStop(record.start(), record.start_values(), record);
   return attributes_;
@@ -108,7 +108,7 @@ void EventAttributes::Clear() {
 }
 
 // Reserved names count as taken even if the record has no such attribute.
-bool EventAttributes::IsTaken(std::string_view name) {
+bool EventAttributes::IsReserved(std::string_view name) {
   if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) return true;
   if (attributes_.size() <= kFewAttributes) {
     return std::any_of(attributes_.begin(), attributes_.end(),
@@ -124,7 +124,7 @@ std::string_view EventAttributes::Renamed(std::string_view name, std::string_vie
   std::string& renamed = names_.emplace_back(name);
   for (int i = 0; i < kPrefixesMax; ++i) {
     renamed.insert(0, before);
-    if (!IsTaken(renamed)) return renamed;
+    if (!IsReserved(renamed)) return renamed;
   }
   // No number is used twice in a record, so that each attribute collides with at most one of them,
   // whatever a hostile worker calls it.
@@ -132,7 +132,7 @@ std::string_view EventAttributes::Renamed(std::string_view name, std::string_vie
   do {
     renamed.resize(bytes);
     renamed += fmt::format("#{}", ++last_number_);
-  } while (IsTaken(renamed));
+  } while (IsReserved(renamed));
   return renamed;
 }
 
@@ -158,7 +158,7 @@ void EventAttributes::AddStart(const TimelineRecord& record) {
     std::string_view name = key.name;
     if (name == "nc_timestamp_ns" && record.kind == RecordKind::kSpan) {
       name = "nc_start_timestamp_ns";
-    } else if (IsTaken(name)) {
+    } else if (IsReserved(name)) {
       name = Renamed(name, key.scope == KeyScope::kData ? "data." : "top.");
     }
     Add(name, key, values[i], record);
@@ -172,7 +172,7 @@ void EventAttributes::AddStop(const Shape& shape, std::span<const uint64_t> valu
     std::string_view name = shape.keys[i].name;
     if (name == "nc_timestamp_ns") {
       name = "nc_stop_timestamp_ns";
-    } else if (IsTaken(name)) {
+    } else if (IsReserved(name)) {
       name = Renamed(name, "stop_");
     }
     Add(name, shape.keys[i], values[i], record);

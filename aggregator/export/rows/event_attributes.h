@@ -46,7 +46,7 @@ class EventAttributes {
   // record, in the timeline's order. Valid until the next call.
   const std::vector<EventAttribute>& Of(const TimelineRecord& record);
   // Returns the attributes of a kStopAttributes.
-  const std::vector<EventAttribute>& OfStop(const TimelineRecord& record);
+  const std::vector<EventAttribute>& ForStop(const TimelineRecord& record);
 
  private:
   void AddStart(const TimelineRecord& record);
@@ -58,7 +58,7 @@ class EventAttributes {
            const TimelineRecord& record);
   void Clear();
   // Returns whether an attribute of the record has the name, or only this program may use it.
-  bool IsTaken(std::string_view name);
+  bool IsReserved(std::string_view name);
   // Returns the name with `before` in front of it as often as necessary, up to kPrefixesMax times,
   // and with a number appended if that is not enough.
   std::string_view Renamed(std::string_view name, std::string_view before);

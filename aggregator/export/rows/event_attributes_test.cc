@@ -54,12 +54,12 @@ std::string Stop(size_t times, const std::string& name) {
   return text + name;
 }
 
-TEST_F(EventAttributesTest, WhatIsTakenHasItsPrefixOnceOrTwice) {
+TEST_F(EventAttributesTest, PrefixesReservedNames) {
   EXPECT_THAT(Names({"a", "b", "stop_b"}, {"a", "b", "c"}),
               testing::ElementsAre("a", "b", "stop_b", "stop_a", "stop_stop_b", "c"));
 }
 
-TEST_F(EventAttributesTest, ANumberStandsBehindWhatHasItsPrefixTooOften) {
+TEST_F(EventAttributesTest, NumbersRepeatedlyPrefixedNames) {
   const std::vector<std::string> start = {"a",           Stop(1, "a"), Stop(2, "a"),
                                           Stop(3, "a"),  Stop(4, "a"), Stop(4, "a") + "#2",
                                           Stop(4, "a#3")};

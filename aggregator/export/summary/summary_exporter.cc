@@ -231,8 +231,8 @@ void AppendMemory(const CaptureSummary& summary, std::string& out) {
 }
 
 // Appends the warnings of the figures, then those of the capture and of the reading.
-void AppendWhatIsMissing(const CaptureSummary& summary, const TimelineHeader& header,
-                         const std::vector<std::string>& warnings, std::string& out) {
+void AppendMissing(const CaptureSummary& summary, const TimelineHeader& header,
+                   const std::vector<std::string>& warnings, std::string& out) {
   std::vector<std::string> lines;
   const auto add = [&lines](std::string_view text) { lines.push_back(Clean(text)); };
   for (const std::string& warning : summary.warnings) add(warning);
@@ -261,7 +261,7 @@ std::string SummaryText(const CaptureSummary& summary, const TimelineHeader& hea
   AppendCollectives(summary, out);
   AppendStragglers(summary, out);
   AppendMemory(summary, out);
-  AppendWhatIsMissing(summary, header, warnings, out);
+  AppendMissing(summary, header, warnings, out);
   if (header.certificate != nullptr) {
     out += "\nVerdict\n";
     AppendWrapped(Clean(header.certificate->verdict), out);
@@ -343,7 +343,7 @@ void AppendDurations(const DurationRow& row, bool with_stream, Object& out) {
   out.Text("event_type", row.event_type);
   if (with_stream && row.stream != DurationStats::kOtherStream) out.Count("stream", row.stream);
   out.Count("count", row.count()).Count("instants", row.instants).Count("open", row.open);
-  out.Count("start_lost", row.start_lost).Count("odd_length", row.odd);
+  out.Count("start_lost", row.start_lost).Count("odd_length", row.anomalous);
   out.Durations("spans", row.spans);
 }
 
@@ -487,8 +487,8 @@ absl::Status SummaryExporter::Begin(const TimelineHeader& header) {
   header_ = &header;
   builder_.emplace(*header.capture, header.streams, *header.filter);
   for (const EarlierPreparation& earlier : header.earlier) {
-    builder_->NotePreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
-                              earlier.model_name);
+    builder_->RecordPreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
+                                earlier.model_name);
   }
   return absl::OkStatus();
 }

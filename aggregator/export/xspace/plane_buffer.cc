@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kPsPerNs = 1'000;
 // Events of a line that AttachFlow examines: arrows end at recent spans.
-constexpr size_t kLookBackMax = 64;
+constexpr size_t kLookbackMax = 64;
 
 // Returns the format's unit; what exceeds kDurationMaxNs is cut.
 int64_t Picoseconds(uint64_t ns) {
@@ -113,7 +113,7 @@ void PlaneBuffer::Add(uint32_t line, std::string_view name, Event event,
 
 bool PlaneBuffer::AttachFlow(uint32_t line, uint64_t number, uint64_t flow) {
   auto& events = lines_[line].events;
-  const size_t first = events.size() - std::min(events.size(), kLookBackMax);
+  const size_t first = events.size() - std::min(events.size(), kLookbackMax);
   for (size_t i = events.size(); i > first; --i) {
     Event& event = events[i - 1];
     if (event.number != number) continue;

@@ -218,7 +218,7 @@ void XSpaceExporter::Advance(const TimelineRecord& record) {
 
 absl::Status XSpaceExporter::WriteStop(const TimelineRecord& record) {
   auto waiting = waiting_.Take(record.span_id);
-  return waiting ? EndWait(*waiting, attributes_.OfStop(record)) : absl::OkStatus();
+  return waiting ? EndWait(*waiting, attributes_.ForStop(record)) : absl::OkStatus();
 }
 
 absl::Status XSpaceExporter::WriteHostCounter(const TimelineRecord& record) {

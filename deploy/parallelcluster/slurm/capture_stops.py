@@ -48,26 +48,26 @@ class Stops:
 
     def __init__(self, neurontrace, say, clock):
         self._neurontrace = neurontrace
-        self._say = say
+        self._log = say
         self._clock = clock
-        self._going_on = {}  # capture: its stop
+        self._running = {}  # capture: its stop
         self._again = {}  # capture whose stop failed: how often, and when it is tried again
 
     def look(self):
-        for capture_id, stop in list(self._going_on.items()):
+        for capture_id, stop in list(self._running.items()):
             failure = stop.outcome()
             if failure is not None:
-                del self._going_on[capture_id]
+                del self._running[capture_id]
                 self._note(capture_id, failure)
 
     def stop(self, capture_id, job_id):
-        if capture_id in self._going_on or len(self._going_on) >= STOPS_MAX:
+        if capture_id in self._running or len(self._running) >= STOPS_MAX:
             return
         if self._clock() < self._again.get(capture_id, (0, 0))[1]:
             return
-        self._say(f"job {job_id} has ended: stopping capture {capture_id}")
+        self._log(f"job {job_id} has ended: stopping capture {capture_id}")
         try:
-            self._going_on[capture_id] = self._neurontrace.begin_stop(capture_id)
+            self._running[capture_id] = self._neurontrace.begin_stop(capture_id)
         except OSError as error:
             self._note(capture_id, str(error))
 
@@ -75,7 +75,7 @@ class Stops:
         if not failure:
             self._again.pop(capture_id, None)
             return
-        self._say(f"capture {capture_id}: {failure}")
+        self._log(f"capture {capture_id}: {failure}")
         tries = self._again.get(capture_id, (0, 0))[0] + 1
         self._again[capture_id] = (tries, self._clock() + PAUSE_SECONDS * min(tries, PAUSES_MAX))
 

@@ -200,12 +200,12 @@ class Watch:
         self._slurm = slurm
         self._neurontrace = neurontrace
         self._patience = patience
-        self._say = say
+        self._log = say
         self._clock = clock
         self._stops = Stops(neurontrace, say, clock)
         self._followed = None  # runs that have a capture; None: not known, as after a restart
         self._settled = set()  # runs whose request needs no more looking at
-        self._told = set()  # runs whose request is not understood
+        self._reported = set()  # runs whose request is not understood
         self._seen = {}  # run: when its first worker was there, and how many the last look found
         self._starts = {}  # run: how often its capture was tried to begin, and when it is to be tried again
 
@@ -216,7 +216,7 @@ class Watch:
         if self._followed is None or self._followed - runs:
             self._followed = self._stop_orphans(runs)
         self._settled &= runs
-        self._told &= runs
+        self._reported &= runs
         for table in (self._seen, self._starts):
             for run in set(table) - runs:
                 del table[run]
@@ -247,9 +247,9 @@ class Watch:
             return Request.of_comment(job.comment)
         except BadRequest as error:
             # The comment may be repaired while the job runs: looked at again, told once.
-            if job.run not in self._told:
-                self._told.add(job.run)
-                self._say(f"job {job.id} of {job.user}: {error}")
+            if job.run not in self._reported:
+                self._reported.add(job.run)
+                self._log(f"job {job.id} of {job.user}: {error}")
             return None
 
     def _serve(self, job, request):
@@ -265,16 +265,16 @@ class Watch:
             return
         try:
             capture_id = self._neurontrace.start(job, request)
-            self._say(f"job {job.id} of {job.user}: capture {capture_id} ({request.words}), {len(workers)} workers on "
+            self._log(f"job {job.id} of {job.user}: capture {capture_id} ({request.words}), {len(workers)} workers on "
                       f"{len(set(workers))} of {job.nodes} nodes")
             self._followed.add(job.run)
             self._settled.add(job.run)
         except Failed as error:
             tries += 1
             self._starts[job.run] = (tries, now + STARTS_SECONDS * tries)
-            self._say(f"job {job.id} of {job.user}: {error}")
+            self._log(f"job {job.id} of {job.user}: {error}")
             if tries >= STARTS_MAX:
-                self._say(f"job {job.id} of {job.user}: no capture, because {STARTS_MAX} attempts to start it failed")
+                self._log(f"job {job.id} of {job.user}: no capture, because {STARTS_MAX} attempts to start it failed")
                 self._settled.add(job.run)
 
 

@@ -27,7 +27,7 @@ bool ParseProducerArguments(int argc, char** argv, ProducerArguments& arguments)
   return true;
 }
 
-int ObeyStandardInput(const std::function<ProducerReport(uint64_t events, double rate)>& run) {
+int RunCommandsFromStdin(const std::function<ProducerReport(uint64_t events, double rate)>& run) {
   std::puts("ready");
   std::fflush(stdout);
   char line[128];

@@ -28,6 +28,6 @@ bool ParseProducerArguments(int argc, char** argv, ProducerArguments& arguments)
 //   run EVENTS RATE    emits EVENTS events at RATE a second and answers with one line of JSON
 //
 // and ends with the input. Returns the program's exit code.
-int ObeyStandardInput(const std::function<ProducerReport(uint64_t events, double rate)>& run);
+int RunCommandsFromStdin(const std::function<ProducerReport(uint64_t events, double rate)>& run);
 
 }  // namespace neurontrace

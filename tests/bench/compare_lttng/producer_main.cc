@@ -52,7 +52,7 @@ int Main(int argc, char** argv) {
   if (compare_begin(arguments.cores, arguments.first_gid) != 0) return 1;
   EventPool pool(arguments.seed, arguments.cores, arguments.first_gid);
   const int exit_code =
-      ObeyStandardInput([&](uint64_t events, double rate) { return Run(pool, events, rate); });
+      RunCommandsFromStdin([&](uint64_t events, double rate) { return Run(pool, events, rate); });
   compare_end();
   return exit_code;
 }

@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     std::fputs("nrt_init failed\n", stderr);
     return 1;
   }
-  const int exit_code = neurontrace::ObeyStandardInput([](uint64_t events, double rate) {
+  const int exit_code = neurontrace::RunCommandsFromStdin([](uint64_t events, double rate) {
     neurontrace::ProducerReport report = {.emitted = events};
     report.seconds = compare_replay_run(events, rate, &report.taken);
     return report;

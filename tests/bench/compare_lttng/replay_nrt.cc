@@ -103,4 +103,4 @@ NRT_STATUS nrt_sys_trace_fetch_events(char** buffer, size_t* written_size,
   *buffer = ReplayRuntime::Get().Fetch(options->core, options->events_max, *written_size);
   return *buffer == nullptr ? NRT_FAILURE : NRT_SUCCESS;
 }
-void nrt_sys_trace_buffer_free(char* buffer) { ReplayRuntime::Get().GiveBack(buffer); }
+void nrt_sys_trace_buffer_free(char* buffer) { ReplayRuntime::Get().ReleaseBuffer(buffer); }

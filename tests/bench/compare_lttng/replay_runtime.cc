@@ -147,7 +147,7 @@ char* ReplayRuntime::Fetch(uint32_t index, uint64_t events_max, size_t& bytes) {
   return document;
 }
 
-void ReplayRuntime::GiveBack(char* document) {
+void ReplayRuntime::ReleaseBuffer(char* document) {
   const std::lock_guard lock(mutex_);
   std::free(std::exchange(spare_, document));
 }

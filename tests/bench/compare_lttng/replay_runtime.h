@@ -36,9 +36,9 @@ class ReplayRuntime {
   Sums Run(uint64_t events, double rate);
 
   // A document of what is due of one core, `events_max` at most, NUL-terminated; nullptr while no
-  // capture runs. Belongs to the caller until GiveBack.
+  // capture runs. Belongs to the caller until ReleaseBuffer.
   char* Fetch(uint32_t core, uint64_t events_max, size_t& bytes);
-  void GiveBack(char* document);
+  void ReleaseBuffer(char* document);
 
  private:
   struct Core {

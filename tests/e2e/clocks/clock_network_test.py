@@ -29,7 +29,7 @@ class ClocksOverNetworks(ClockCase):
             port = self.fleet.address.rsplit(":", 1)[1]
             self.fleet.start_agent(instance, prefix=link.prefix, wrapped=False, aggregator=f"{link.near}:{port}")
 
-    def test_late_irregular_lopsided_and_lost(self):
+    def test_delayed_irregular_asymmetric_and_lost_probes(self):
         self.start_behind_links()
         self.start_job()
         self.fleet.wait_for_clocks(len(INSTANCES))

@@ -20,7 +20,7 @@ class ExportAgain(ClockCase):
         self.fleet.host_clocks[None] = HostClock(offset_ns=LATER_NS)
         self.fleet.start_aggregator()
 
-    def test_later_and_no_worse(self):
+    def test_later_evidence_does_not_widen_bounds(self):
         self.start_instances(*INSTANCES)
         self.start_job()
         self.fleet.wait_for_clocks(len(INSTANCES))

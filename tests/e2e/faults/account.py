@@ -24,7 +24,7 @@ class Account:
     stored: int = 0
     lost: collections.Counter = field(default_factory=collections.Counter)  # (place, reason) -> events
     unknown: collections.Counter = field(default_factory=collections.Counter)  # (place, reason) -> streams that say so
-    unsaid: int = 0            # of killed workers: in the truth, not stored, and covered by an unknown loss alone
+    unreported: int = 0            # of killed workers: in the truth, not stored, and covered by an unknown loss alone
     untold: int = 0            # cores of killed workers that the capture never heard of
     violations: list = field(default_factory=list)
 
@@ -33,7 +33,7 @@ class Account:
         unknown = ", ".join(f"{place}/{reason} in {n}" for (place, reason), n in sorted(self.unknown.items()))
         return (f"{self.cores} cores: {self.produced} produced, {self.stored} stored, {sum(self.lost.values())} lost"
                 f"{f' ({lost})' if lost else ''}{f', of unknown size: {unknown}' if unknown else ''}"
-                f"{f', {self.unsaid} behind those' if self.unsaid else ''}"
+                f"{f', {self.unreported} behind those' if self.unreported else ''}"
                 f"{f'; {self.untold} cores died unheard of' if self.untold else ''}")
 
 
@@ -55,7 +55,7 @@ def _loss_key(loss):
     return _short(loss["place"], "LOSS_PLACE_"), _short(loss["reason"], "LOSS_REASON_")
 
 
-def told_by(capture):
+def reported_by(capture):
     """The capture's own account by (instance, pid, nc_idx)."""
     told = {}
     for stream in capture["streams"]:
@@ -86,7 +86,7 @@ def check_account(workers, events_path, capture, killed=(), may_be_unknown=lambd
     rows = collections.defaultdict(collections.Counter)
     for row in read_events(events_path):
         rows[(row["instance_id"], row["pid"], row["nc_idx"])][key_of(row["event"])] += 1
-    told = told_by(capture)
+    told = reported_by(capture)
     outcomes = outcomes_of(capture)
     for worker in workers:
         if worker in killed and not worker.truth.exists():
@@ -165,7 +165,7 @@ def _check_core(account, core, truth, rows, told, log, killed, outcome, may_be_u
     elif missing < 0 or (missing > 0 and not (told.unknown or may_be_unknown)):
         violated(f"{missing} of {produced} neither stored nor counted", truth - rows.keys())
     elif missing > 0:
-        account.unsaid += missing
+        account.unreported += missing
     return spare - used
 
 
@@ -183,4 +183,4 @@ def _check_killed(account, truth, rows, told, said, outcome, violated):
         account.untold += 1  # it began and died while its agent or the aggregator was away, and the agent died too
     elif missing > 0 and not said:
         violated(f"killed, {missing} neither stored nor counted, and nothing says so")
-    account.unsaid += max(0, missing)
+    account.unreported += max(0, missing)

@@ -113,7 +113,7 @@ class Link {
       if (ppoll(polls, 3, is_due ? &left : nullptr, nullptr) < 0 && errno != EINTR) Fail("poll");
       if (polls[0].revents != 0) Take(near_, far_);
       if (polls[1].revents != 0) Take(far_, near_);
-      if (polls[2].revents != 0 && !TakeCommands()) return;
+      if (polls[2].revents != 0 && !ReceiveCommands()) return;
       Deliver();
     }
   }
@@ -165,7 +165,7 @@ class Link {
     }
   }
 
-  bool TakeCommands() {
+  bool ReceiveCommands() {
     char bytes[4096];
     const ssize_t size = read(STDIN_FILENO, bytes, sizeof bytes);
     if (size <= 0) return false;

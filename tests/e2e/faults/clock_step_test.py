@@ -83,8 +83,8 @@ class AggregatorClockStep(FaultCase):
         self.check_account(capture_id)
         shown = self.fleet.cli("captures", "show", capture_id)
         self.assertEqual(shown.returncode, 0, shown.stdout)
-        for odd in ("18446744", "within nothing", "not known"):
-            self.assertNotIn(odd, shown.stdout)
+        for anomalous in ("18446744", "within nothing", "not known"):
+            self.assertNotIn(anomalous, shown.stdout)
         lasted = int(capture["stopped_realtime_ns"]) - int(capture["started_realtime_ns"])
         self.assertTrue(0 < lasted < 600_000_000_000, lasted)
         return capture_id

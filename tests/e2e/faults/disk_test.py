@@ -39,7 +39,7 @@ class StoreDisk(FaultCase):
         self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE", capture["warnings"])
         self.check_account(capture_id)
 
-    def start_in_vain(self):
+    def start_without_effect(self):
         """Starts an aggregator that must refuse, by itself and with code 1; returns its message."""
         aggregator, line = self.try_to_start(self.disk.path)
         self.assertEqual(line, "", "it must not serve")
@@ -99,7 +99,7 @@ class StoreDisk(FaultCase):
         self.fleet.aggregator.kill()
         self.disk.unfill()
         self.disk.fill()
-        self.assertIn("space", self.start_in_vain())
+        self.assertIn("space", self.start_without_effect())
         self.disk.unfill()
         self.fleet.start_aggregator()
         self.assertGreaterEqual(sum(self.stored_of(capture_id).values()), before)
@@ -110,7 +110,7 @@ class StoreDisk(FaultCase):
         before = sum(self.stored_of(capture_id).values())
         self.fleet.aggregator.kill()
         self.disk.set_read_only(True)
-        self.assertIn("read-only", self.start_in_vain().lower())
+        self.assertIn("read-only", self.start_without_effect().lower())
         self.disk.set_read_only(False)
         self.fleet.start_aggregator()
         self.assertGreaterEqual(sum(self.stored_of(capture_id).values()), before)
@@ -141,10 +141,10 @@ class StoreDisk(FaultCase):
                 content[position] ^= 1 << chance.randrange(8)
                 (damaged / name).write_bytes(content)
                 with self.subTest(file=name, position=position, size=len(content)):
-                    self.check_damage_is_said(damaged, name, capture_id, whole)
+                    self.check_damage_is_reported(damaged, name, capture_id, whole)
             shutil.rmtree(damaged)
 
-    def check_damage_is_said(self, store, name, capture_id, whole):
+    def check_damage_is_reported(self, store, name, capture_id, whole):
         code, faults = self.check_store(store)
         self.assertEqual(code != 0, bool(faults))
         aggregator, line = self.try_to_start(store)

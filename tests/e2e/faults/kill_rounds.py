@@ -163,7 +163,7 @@ class KilledFleet:
         self.log(f"link of {instance}: {settings} for {3 * lasts:.3f} s")
         link.set(**settings)
         self.faults["link cut or bad"] += 1
-        self._later(3 * lasts, link.mend)
+        self._later(3 * lasts, link.repair)
 
     def _later(self, seconds, action):
         heapq.heappush(self._pending, (time.monotonic() + seconds, next(self._numbers), action))

@@ -103,7 +103,7 @@ class Link:
     def heal(self):
         self.set(cut=0)
 
-    def mend(self):
+    def repair(self):
         """A good link again."""
         self.set(cut=0, loss=0, duplicate=0, delay_us=0, near_us=0, jitter_us=0)
 

@@ -79,7 +79,7 @@ class Network(FaultCase):
             link.heal()
             link.set(loss=self.random.choice((0, 0, 0.05)), delay_us=self.random.choice((0, 10_000)))
         for link in self.links.values():
-            link.mend()
+            link.repair()
         self.wait_for_flow(capture_id, INSTANCES)
         self.finish(capture_id)
 

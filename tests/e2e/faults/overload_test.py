@@ -30,7 +30,7 @@ class Overload(FaultCase):
         for name, peak in self.peak.items():
             self.assertLess(peak, AGGREGATOR_RSS_MAX if name == "aggregator" else AGENT_RSS_MAX, name)
 
-    def test_an_aggregator_that_stands_still_while_workers_are_loud(self):
+    def test_stopped_aggregator_with_busy_workers(self):
         self.start_instances("i-0001", "i-0002")
         for instance in self.fleet.agents:
             self.start_workers(instance, events_per_second=15_000, cores=2)

@@ -102,7 +102,7 @@ class Checker {
       sequence.default_clock = packet.trace_packet_defaults().timestamp_clock_id();
     }
     if (packet.has_interned_data()) TakeInterned(packet.interned_data(), sequence);
-    if (packet.has_clock_snapshot()) TakeClocks(packet.clock_snapshot(), sequence);
+    if (packet.has_clock_snapshot()) ReadClocks(packet.clock_snapshot(), sequence);
     if ((packet.sequence_flags() & kNeedsState) != 0 && !sequence.has_state) {
       return Error("needs a state that its sequence does not have");
     }
@@ -135,7 +135,7 @@ class Checker {
     }
   }
 
-  void TakeClocks(const pb::ClockSnapshot& snapshot, Sequence& sequence) {
+  void ReadClocks(const pb::ClockSnapshot& snapshot, Sequence& sequence) {
     std::optional<uint64_t> realtime;
     std::optional<uint64_t> incremental;
     for (const auto& clock : snapshot.clocks()) {
@@ -153,17 +153,17 @@ class Checker {
     sequence.now_ns = *incremental;
   }
 
-  void TakeTable(const Entries& entries, Texts& texts) {
+  void ReadTable(const Entries& entries, Texts& texts) {
     for (const auto& entry : entries) {
       if (entry.iid() == 0) Error("interned under number 0");
       if (!texts.emplace(entry.iid(), entry.text()).second) Error("interned twice");
     }
   }
   void TakeInterned(const pb::InternedData& data, Sequence& sequence) {
-    TakeTable(data.event_categories(), sequence.categories);
-    TakeTable(data.event_names(), sequence.names);
-    TakeTable(data.debug_annotation_names(), sequence.annotation_names);
-    TakeTable(data.debug_annotation_string_values(), sequence.strings);
+    ReadTable(data.event_categories(), sequence.categories);
+    ReadTable(data.event_names(), sequence.names);
+    ReadTable(data.debug_annotation_names(), sequence.annotation_names);
+    ReadTable(data.debug_annotation_string_values(), sequence.strings);
   }
   std::string Resolve(const Texts& texts, uint64_t iid, std::string_view what) {
     const auto found = texts.find(iid);
@@ -204,15 +204,15 @@ class Checker {
       report_.processes.push_back(track.process);
       if (track.process != full) track.ranks = full.substr(track.process.size() + 1);
     } else if (descriptor.has_thread()) {
-      TakeThread(descriptor.thread(), track);
+      ReadThread(descriptor.thread(), track);
     } else {
       if (descriptor.sibling_merge_behavior() != 2) Error("track may be merged with others");
       const size_t lane = track.name.rfind(" (lane ");
       if (lane != std::string::npos) track.row = track.name.substr(0, lane);
-      TakeParent(descriptor, track);
+      ReadParent(descriptor, track);
     }
   }
-  void TakeThread(const pb::ThreadDescriptor& thread, Track& track) {
+  void ReadThread(const pb::ThreadDescriptor& thread, Track& track) {
     track.is_thread = true;
     track.tid = thread.tid();
     track.name = track.row = thread.thread_name();
@@ -222,7 +222,7 @@ class Checker {
     if (!tids_.emplace(thread.pid(), thread.tid()).second) Error("tid used twice");
     if (thread.tid() == 0 || thread.tid() == thread.pid()) Error("tid has a meaning of its own");
   }
-  void TakeParent(const pb::TrackDescriptor& descriptor, Track& track) {
+  void ReadParent(const pb::TrackDescriptor& descriptor, Track& track) {
     if (!descriptor.has_parent_uuid()) return;
     const auto parent = uuids_.find(descriptor.parent_uuid());
     if (parent == uuids_.end()) return Error("track hangs from one not described before");
@@ -231,7 +231,7 @@ class Checker {
     track.parent = above.name;
   }
 
-  void TakeArguments(const pb::TrackEvent& event, const Sequence& sequence, Slice& slice) {
+  void ReadArguments(const pb::TrackEvent& event, const Sequence& sequence, Slice& slice) {
     for (const auto& annotation : event.debug_annotations()) {
       ++report_.arguments;
       if (!annotation.unknown_fields().empty()) Error("an argument with unknown fields");
@@ -343,7 +343,7 @@ class Checker {
     }
     slice.depth = state.open.size();
     if (slice.depth >= kDepthMax) Error("nested deeper than {}", kDepthMax);
-    TakeArguments(event, sequence, slice);
+    ReadArguments(event, sequence, slice);
     if (is_instant) {
       ++report_.instants;
       TakeFlows(event, {state.index, kInstantPlace}, slice);
@@ -366,7 +366,7 @@ class Checker {
     Slice& slice = track.slices[place.slice];
     state.open.pop_back();
     slice.end_ns = sequence.now_ns;
-    TakeArguments(event, sequence, slice);
+    ReadArguments(event, sequence, slice);
     TakeFlows(event, place, slice);
     const auto said = slice.arguments.find("duration");
     if (said != slice.arguments.end() && !slice.arguments.contains("squeezed") &&

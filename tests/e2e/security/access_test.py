@@ -45,7 +45,7 @@ class AccessTest(SecureCase):
     def start(self, *options):
         self.start_secure_fleet("--access", self.rules, *options)
 
-    def test_each_role_may_do_its_own(self):
+    def test_each_role_has_its_rights(self):
         root = self.fleet.dir / "exports"
         root.mkdir()
         self.start("--export-root", root)
@@ -152,7 +152,7 @@ class AccessTest(SecureCase):
         self.assertNotIn(everybody, self.cli_as(bob, "captures").stdout)
         self.assertEqual(self.cli_as(bob, "capture", "stop", own).returncode, 0)
 
-    def test_a_viewer_of_one_job_sees_nothing_of_others(self):
+    def test_viewer_of_one_job_cannot_see_others(self):
         viewer = self.ca.issue("viewer")
         self.write_rules(RULES + '[viewer]\ncertificate = "cn:viewer"\nrole = "viewer"\njobs = "team-a-*"\n')
         self.start()
@@ -225,7 +225,7 @@ class AccessTest(SecureCase):
         for log in (*self.fleet.logs.iterdir(), self.fleet.dir / "store" / "audit.log"):
             self.assertNotIn("a secret of", log.read_text(errors="replace"), log)
 
-    def test_what_nobody_called_for_is_written_down_too(self):
+    def test_audits_automatic_actions(self):
         root, rules = self.fleet.dir / "exports", self.fleet.dir / "triggers"
         root.mkdir()
         rules.write_text('[by-hand]\nwhen = "post"\nrecord-last = 0\nrecord-for = "1s"\n')

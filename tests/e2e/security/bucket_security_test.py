@@ -104,7 +104,7 @@ class BucketSecurityTest(BucketCase):
             self.fleet.aggregator.stop()
         self.start(*options)
 
-    def test_somebody_has_to_vouch_for_the_service(self):
+    def test_service_requires_trusted_certificate(self):
         authority = Authority(pathlib.Path(self.fleet.dir, "s3-ca"))
         authority.issue("s3", "IP:127.0.0.1")
         other = Authority(pathlib.Path(self.fleet.dir, "other-ca"))

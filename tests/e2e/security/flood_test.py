@@ -16,7 +16,7 @@ from fleet import wait_until
 from secure_case import SecureCase
 
 CONNECTIONS = 1_000
-LET_GO_S = 40  # four times what a handshake may take, on a busy machine
+RELEASE_S = 40  # four times what a handshake may take, on a busy machine
 HUNG_UP = (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 EXCHANGES = 12  # of an agent's clock that must succeed while its aggregator's port is flooded
 
@@ -106,7 +106,7 @@ class FloodTest(SecureCase):
             connection = self.connect()
             self.say(connection, words)
             # TLS says what is wrong (an alert: 0x15), or nothing. Half a hello is waited for, ten seconds.
-            answer = self.hear_to_the_end(connection)
+            answer = self.read_to_the_end(connection)
             self.assertIn(answer[:1], (b"", b"\x15"), words[:16])
             self.assertLess(len(answer), 64)
         self.speak_garbage_in_tls()
@@ -117,28 +117,28 @@ class FloodTest(SecureCase):
 
     def say(self, connection, words):
         """As much of it as the other side takes before it hangs up."""
-        connection.settimeout(LET_GO_S)
+        connection.settimeout(RELEASE_S)
         try:
             connection.sendall(words)
         except HUNG_UP:
             pass  # it has; what hear_to_the_end finds too
 
-    def hear_to_the_end(self, connection):
+    def read_to_the_end(self, connection):
         """All that the other side says until it hangs up, which it has to do in time."""
-        deadline = time.monotonic() + LET_GO_S
-        heard = b""
+        deadline = time.monotonic() + RELEASE_S
+        received = b""
         while time.monotonic() < deadline:
             connection.settimeout(max(0.01, deadline - time.monotonic()))
             try:
                 words = connection.recv(1 << 16)
             except HUNG_UP:
-                return heard
+                return received
             except TimeoutError:
                 break
             if not words:
-                return heard
-            heard += words
-        return self.fail(f"not let go within {LET_GO_S} s; it said {heard[:64]}")
+                return received
+            received += words
+        return self.fail(f"not let go within {RELEASE_S} s; it said {received[:64]}")
 
     def speak_garbage_in_tls(self):
         """From somebody with a good certificate, over HTTP/2: what is no call, or too large a one."""
@@ -153,7 +153,7 @@ class FloodTest(SecureCase):
             secure = context.wrap_socket(self.connect(), server_hostname="localhost")
             self.held.append(secure)
             self.say(secure, words)
-            self.hear_to_the_end(secure)
+            self.read_to_the_end(secure)
 
     def speak_garbage_to_the_health_port(self):
         refusal = rb"^HTTP/1\.[01] 4\d\d "
@@ -164,7 +164,7 @@ class FloodTest(SecureCase):
                 (b"GET /../../etc/passwd HTTP/1.0\r\n\r\n", refusal)):
             with socket.create_connection(("127.0.0.1", self.fleet.aggregator.health_port), timeout=30) as connection:
                 self.say(connection, words)
-                self.assertRegex(self.hear_to_the_end(connection), answer)
+                self.assertRegex(self.read_to_the_end(connection), answer)
 
     def test_strangers_at_the_agents_socket(self):
         self.start_secure_fleet()
@@ -177,7 +177,7 @@ class FloodTest(SecureCase):
             self.held.append(stranger)
             stranger.connect(path)
             stranger.send(each)
-            self.assertEqual(self.hear_to_the_end(stranger), b"")
+            self.assertEqual(self.read_to_the_end(stranger), b"")
         wait_until(lambda: agent.metric("neurontrace_agent_taps_refused_total") == len(words), "three refusals")
         agent.wait_for_line("was disconnected: ")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other_kind:
@@ -234,7 +234,7 @@ class FloodTest(SecureCase):
                 for packet in (question, os.urandom(64), b"", os.urandom(1_400)):
                     stranger.send(packet)
 
-    def test_a_socket_path_that_is_somebody_elses(self):
+    def test_foreign_socket_path(self):
         """An agent takes away a socket that nobody listens at; a file or a link that is there it leaves alone."""
         precious = self.fleet.dir / "precious"
         precious.write_text("mine")

@@ -75,7 +75,7 @@ class HostileAgent {
   }
 
  private:
-  static void Say(const char* what, const std::string& words) {
+  static void Send(const char* what, const std::string& words) {
     fmt::print("{}\t{}\n", what, words);
   }
 
@@ -104,7 +104,7 @@ class HostileAgent {
     for (const v1::AgentReport& report : reports) call->Write(report);
     v1::AgentOrder order;
     while (call->Read(&order)) continue;
-    Say(what, Words(call->Finish()));
+    Send(what, Words(call->Finish()));
   }
 
   void Upload(const char* what, const v1::ChunkEnvelope& envelope,
@@ -122,7 +122,7 @@ class HostileAgent {
         words += fmt::format("{} {} ", v1::RefusalCode_Name(ack.refusal()), ack.message());
       }
     }
-    Say(what, words + Words(call->Finish()));
+    Send(what, words + Words(call->Finish()));
   }
 
   void Offer(const char* what, const std::string& directory, const std::string& name) {
@@ -137,7 +137,7 @@ class HostileAgent {
     offer.set_bytes(5);
     v1::ArtifactAnswer answer;
     const grpc::Status status = artifacts_->Offer(&context, offer, &answer);
-    Say(what, Words(status));
+    Send(what, Words(status));
   }
 
   const std::unique_ptr<v1::AgentGateway::Stub> stub_;

@@ -115,7 +115,7 @@ class HostileTest(SecureCase):
         self.stop_capture(capture)
         self.check_whole(capture)
 
-    def test_files_that_lead_elsewhere_or_were_cut_off(self):
+    def test_escaping_and_truncated_files(self):
         watched, secret = self.fleet.dir / "profiles", self.fleet.dir / "secret.json"
         watched.mkdir()
         secret.write_text('{"traceEvents": [{"ph": "X", "name": "a secret", "ts": 5, "dur": 1, "pid": 1, "tid": 1}]}')

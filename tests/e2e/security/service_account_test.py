@@ -88,7 +88,7 @@ class ServiceAccountTest(SecureCase):
         self.assertEqual(self.cli_with(self.token("train", "job-8"), "status").returncode, 0)
         self.check_no_token_in_logs()
 
-    def test_whom_the_server_does_not_know_is_nobody(self):
+    def test_unknown_caller_is_unauthenticated(self):
         self.start()
         self.check_refused(self.cli_with(self.token("train", "x", known=False), "status"), NOBODY)
         asked = len(self.server.questions)
@@ -109,7 +109,7 @@ class ServiceAccountTest(SecureCase):
         self.check_refused(self.cli_with(person, "status"), NOBODY)
         self.check_no_token_in_logs()
 
-    def test_without_an_answer_nobody_new_is_let_pass(self):
+    def test_unavailable_server_admits_nobody_new(self):
         self.start()
         before = self.token("train", "before")
         self.assertEqual(self.cli_with(before, "status").returncode, 0)
@@ -127,7 +127,7 @@ class ServiceAccountTest(SecureCase):
         self.assertEqual(self.cli_with(before, "status").returncode, 0)
         self.check_no_token_in_logs()
 
-    def test_outside_of_a_pod_and_without_rules_it_says_what_is_missing(self):
+    def test_reports_missing_settings_outside_pod(self):
         def start(*options):
             done = self.run_program("neurontrace-aggregator", "--listen", "127.0.0.1:0", "--store",
                                     self.fleet.dir / "store", "--kubernetes-tokens", *options)

@@ -61,7 +61,7 @@ class TransportTest(SecureCase):
         self.check_whole(capture)
         self.assertIn("new connections use the new TLS files", self.fleet.agents["i-0001"].log.read_text())
 
-    def test_nobody_is_let_in_without_the_right_certificate(self):
+    def test_requires_valid_certificate(self):
         self.start_secure_fleet()
         self.check_refused(self.cli_as(("--insecure",), "status"), "It may require TLS")
         self.check_refused(self.cli_as(("--tls-ca", str(self.ca.ca)), "status"), "--tls-cert")
@@ -88,7 +88,7 @@ class TransportTest(SecureCase):
                         pass
                     raise ConnectionResetError("closed")
 
-    def test_an_aggregator_with_another_name_is_not_believed(self):
+    def test_rejects_aggregator_with_other_name(self):
         self.fleet.server_security = self.ca.issue("aggregator", "DNS:aggregator.neurontrace")
         self.fleet.client_security = self.admin
         self.fleet.start_aggregator()

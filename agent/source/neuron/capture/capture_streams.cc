@@ -18,7 +18,7 @@ constexpr uint8_t kLeftOut = 3;  // by the level of fidelity
 // The tap fetches every core several times within half of this, so silence is no delay.
 constexpr uint64_t kSilenceNs = 1'000'000'000;
 // How often a stream repeats what a budget leaves out while that lasts.
-constexpr uint64_t kTellLeftOutNs = 10'000'000'000;
+constexpr uint64_t kReportOmittedNs = 10'000'000'000;
 
 }  // namespace
 
@@ -26,9 +26,9 @@ bool EventSelection::SelectsCore(uint32_t nc_idx) const {
   return cores.empty() || std::find(cores.begin(), cores.end(), nc_idx) != cores.end();
 }
 
-CaptureStreams::CaptureStreams(const StreamSetup& surroundings, const CaptureId& capture_id,
+CaptureStreams::CaptureStreams(const StreamSetup& capture_context, const CaptureId& capture_id,
                                WorkerIdentity worker, EventSelection selection)
-    : surroundings_(surroundings),
+    : capture_context_(capture_context),
       capture_id_(capture_id),
       worker_(std::move(worker)),
       selection_(std::move(selection)) {}
@@ -55,12 +55,12 @@ void CaptureStreams::SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvid
   evidence_[slot] = evidence;
   rank_remarks_[slot] = remarks;
   if (cores_[slot] == nullptr) return;
-  TellRank(slot, *cores_[slot]->writer);
+  ReportRank(slot, *cores_[slot]->writer);
   cores_[slot]->of_ranks = SelectsRanks(slot);
 }
 
 // Sets evidence and remarks of the core as they are now; a chunk that is closed later has them.
-void CaptureStreams::TellRank(uint32_t slot, StreamWriter& writer) const {
+void CaptureStreams::ReportRank(uint32_t slot, StreamWriter& writer) const {
   writer.SetRankEvidence(evidence_[slot]);
   for (const RemarkKind kind :
        {RemarkKind::kRankContradiction, RemarkKind::kRankGuessed, RemarkKind::kRankRefused}) {
@@ -120,13 +120,13 @@ CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
   if (selection_.collected) core->gaps.BeginAnywhere();
   ++stream_count_;
   const StreamIdentity stream{
-      .agent_id = surroundings_.agent_id,
+      .agent_id = capture_context_.agent_id,
       .worker = worker_,
       .kind = StreamKind::kNeuronCore,
       .nc_idx = slot < limits::kCoresPerWorkerMax ? slot : limits::kNoNcIdx,
   };
-  core->writer = std::make_unique<StreamWriter>(capture_id_, stream, surroundings_.clock,
-                                                surroundings_.sink, surroundings_.metrics);
+  core->writer = std::make_unique<StreamWriter>(capture_id_, stream, capture_context_.clock,
+                                                capture_context_.sink, capture_context_.metrics);
   // The store has a part of the stream already, from an earlier run of this agent.
   if (const auto cursor = cursors_.find(slot); cursor != cursors_.end()) {
     core->writer->Resume(cursor->second);
@@ -141,7 +141,7 @@ CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
     const uint64_t mark = cursor->second.sequence_mark;
     if (!begun_since && (mark > 0 || !selection_.collected)) core->gaps.Resume(mark);
   }
-  TellRank(slot, *core->writer);
+  ReportRank(slot, *core->writer);
   if (trace_begun_) core->fill.emplace().Begin(trace_begun_ns_);
   return *core;
 }
@@ -149,7 +149,7 @@ CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
 void CaptureStreams::BeginTrace(const TapRecord& record) {
   if (ended_) return;
   trace_begun_ = record.position;
-  told_position_ = record.position;
+  reported_position_ = record.position;
   trace_begun_ns_ = record.host_realtime_ns;
   for (const auto& core : cores_) {
     if (core == nullptr) continue;
@@ -161,8 +161,8 @@ void CaptureStreams::BeginTrace(const TapRecord& record) {
   }
 }
 
-void CaptureStreams::TakeTapLoss(const TapRecord& record, const TapLoss& loss) {
-  AgentSourceMetrics& metrics = surroundings_.metrics;
+void CaptureStreams::HandleTapLoss(const TapRecord& record, const TapLoss& loss) {
+  AgentSourceMetrics& metrics = capture_context_.metrics;
   AgentSourceMetrics::Add(metrics.tap_fetches_deferred, loss.deferred_fetches);
   AgentSourceMetrics::Add(metrics.tap_fetches_failed, loss.failed_fetches);
   AgentSourceMetrics::Add(metrics.tap_documents_refused, loss.refused_documents);
@@ -183,12 +183,12 @@ void CaptureStreams::TakeTapLoss(const TapRecord& record, const TapLoss& loss) {
   // The tap counted them: a loss of a known number, whatever the sequence shows.
   core.first_timestamp_ns = loss.first_realtime_ns;
   core.last_timestamp_ns = loss.last_realtime_ns;
-  TellLoss(core, record.position,
-           {.place = LossPlace::kTapBuffer,
-            .reason = LossReason::kFull,
-            .events = events,
-            .first_timestamp_ns = loss.first_realtime_ns,
-            .last_timestamp_ns = loss.last_realtime_ns});
+  ReportLoss(core, record.position,
+             {.place = LossPlace::kTapBuffer,
+              .reason = LossReason::kFull,
+              .events = events,
+              .first_timestamp_ns = loss.first_realtime_ns,
+              .last_timestamp_ns = loss.last_realtime_ns});
   if (loss.refused_ids_end == 0) return;  // no numbers, so no hole either
   AddHoles(core, record.position,
            core.gaps.PassOver(loss.refused_ids_end, events, begins_with_zero_));
@@ -197,7 +197,7 @@ void CaptureStreams::TakeTapLoss(const TapRecord& record, const TapLoss& loss) {
 
 void CaptureStreams::BeginDocument(const TapRecord& record) {
   position_ = record.position;
-  told_position_ = position_;
+  reported_position_ = position_;
   touched_.clear();
 }
 
@@ -263,14 +263,14 @@ bool CaptureStreams::Admits(Core& core, const NrtEvent& event, const ShapeNote& 
 }
 
 void CaptureStreams::OnEvent(const NrtEvent& event) {
-  if (ended_) return AgentSourceMetrics::Add(surroundings_.metrics.events_after_end);
+  if (ended_) return AgentSourceMetrics::Add(capture_context_.metrics.events_after_end);
   Core& core = Touch(event.nc_idx, event.fields, event.shape->shape.present);
   const ShapeNote& note = NoteOf(*event.shape);
   // Before the filters: the gate has to see every event to know which executions there are.
   const bool admitted = Admits(core, event, note);
   if (note.selected == kNotSelected ||
       (!selection_.cores.empty() && !selection_.SelectsCore(event.nc_idx))) {
-    AgentSourceMetrics::Add(surroundings_.metrics.events_filtered);
+    AgentSourceMetrics::Add(capture_context_.metrics.events_filtered);
     return;
   }
   // Events outside the executions, ranks or window of the capture, and those omitted for its
@@ -279,7 +279,7 @@ void CaptureStreams::OnEvent(const NrtEvent& event) {
   if (!admitted || !core.of_ranks || !within || note.selected == kLeftOut) {
     // Counted as a row: an agent that reads the record again may leave out other rows.
     core.writer->PassOver(position_);
-    AgentSourceMetrics& metrics = surroundings_.metrics;
+    AgentSourceMetrics& metrics = capture_context_.metrics;
     AgentSourceMetrics::Add(note.selected == kLeftOut ? metrics.events_left_out
                                                       : metrics.events_filtered);
     return;
@@ -291,9 +291,9 @@ void CaptureStreams::OnEvent(const NrtEvent& event) {
 // record is read again.
 void CaptureStreams::OnUnfitEvent(uint32_t nc_idx, const EventFields& fields, uint32_t present,
                                   std::string_view why) {
-  if (ended_) return AgentSourceMetrics::Add(surroundings_.metrics.events_after_end);
+  if (ended_) return AgentSourceMetrics::Add(capture_context_.metrics.events_after_end);
   Core& core = Touch(nc_idx, fields, present);
-  if (!core.selected) return AgentSourceMetrics::Add(surroundings_.metrics.events_filtered);
+  if (!core.selected) return AgentSourceMetrics::Add(capture_context_.metrics.events_filtered);
   const bool passing = SlotOf(nc_idx) == kSlots - 1 ? AnyPassing() : core.gate.passing();
   const bool within = !window_ || window_->Contains(fields.timestamp_ns);
   // An unfit event that the capture does not select is no loss of it.
@@ -306,13 +306,13 @@ void CaptureStreams::EndDocument(const TapRecord& record, const NrtDecodeOutcome
     Core& core = *cores_[slot];
     EndDocumentOf(core, record);
     if (window_) {
-      window_->TakeDocument(slot, core.lowest_id, core.earliest_timestamp_ns, core.gaps.mark(),
-                            record.host_realtime_ns);
+      window_->HandleDocument(slot, core.lowest_id, core.earliest_timestamp_ns, core.gaps.mark(),
+                              record.host_realtime_ns);
     }
   }
   if (!outcome.fault || ended_) return;
-  AgentSourceMetrics::Add(surroundings_.metrics.documents_malformed);
-  TellLoss(
+  AgentSourceMetrics::Add(capture_context_.metrics.documents_malformed);
+  ReportLoss(
       CoreAt(SlotOf(record.nc_idx)), record.position,
       {.place = LossPlace::kDecode,
        .reason = LossReason::kMalformed,
@@ -324,7 +324,7 @@ void CaptureStreams::EndDocument(const TapRecord& record, const NrtDecodeOutcome
 }
 
 // The stream of no core has no gate of its own; it follows the other cores.
-void CaptureStreams::TellLoss(Core& core, uint64_t position, Loss loss) {
+void CaptureStreams::ReportLoss(Core& core, uint64_t position, Loss loss) {
   if (!core.selected || !core.of_ranks) return;
   const bool told = &core == cores_.back().get() ? AnyPassing() : core.gate.TakeLoss(loss);
   if (told) core.writer->AddLoss(position, std::move(loss));
@@ -360,7 +360,7 @@ void CaptureStreams::AddHoles(Core& core, uint64_t position, const SequenceGaps:
             .events = by_tap,
             .first_timestamp_ns = core.first_timestamp_ns,
             .last_timestamp_ns = core.last_timestamp_ns};
-  if (by_tap > 0) TellLoss(core, position, loss);
+  if (by_tap > 0) ReportLoss(core, position, loss);
   refused_of_any_ -= by_tap;
   events -= by_tap;
   if (events == 0 && !holes.unknown) return;
@@ -373,7 +373,7 @@ void CaptureStreams::AddHoles(Core& core, uint64_t position, const SequenceGaps:
   } else if (holes.unknown) {
     loss.detail = "nc_local_id jumps too far to count the missing events";
   }
-  TellLoss(core, position, std::move(loss));
+  ReportLoss(core, position, std::move(loss));
 }
 
 void CaptureStreams::AddLoss(uint64_t position, Loss loss) {
@@ -406,35 +406,35 @@ void CaptureStreams::EndTrace(const TapRecord& record) {
 // The losses of the level before are completed first, since they name what that level omitted.
 void CaptureStreams::SetFidelity(FidelityNote note) {
   if (ended_) return;
-  TellLeftOut(note.at_ns);
+  ReportOmitted(note.at_ns);
   left_out_since_ns_ = note.level > 0 ? note.at_ns : 0;
   shape_notes_.clear();
   fidelity_ = std::move(note);
   ++fidelity_changes_;
-  AgentSourceMetrics::Add(surroundings_.metrics.fidelity_changes);
-  TellFidelity();
+  AgentSourceMetrics::Add(capture_context_.metrics.fidelity_changes);
+  ReportFidelity();
 }
 
 // Writes the note to each core that does not have it. A core that is new, or not begun, gets it
 // when it is there.
-void CaptureStreams::TellFidelity() {
-  if (fidelity_changes_ == 0 || !told_position_ || ended_) return;
+void CaptureStreams::ReportFidelity() {
+  if (fidelity_changes_ == 0 || !reported_position_ || ended_) return;
   for (size_t slot = 0; slot + 1 < cores_.size(); ++slot) {
     Core* const core = cores_[slot].get();
-    if (core == nullptr || core->fidelity_told == fidelity_changes_) continue;
+    if (core == nullptr || core->fidelity_reported == fidelity_changes_) continue;
     if (!core->gate.opened() || !core->of_ranks) continue;
-    core->fidelity_told = fidelity_changes_;
-    AppendFidelity(*told_position_, fidelity_, *core->writer);
+    core->fidelity_reported = fidelity_changes_;
+    AppendFidelity(*reported_position_, fidelity_, *core->writer);
   }
 }
 
 // Adds a loss of no events for the time since the last one, to each core that has a note.
-void CaptureStreams::TellLeftOut(uint64_t now_ns) {
-  if (left_out_since_ns_ == 0 || !told_position_ || now_ns <= left_out_since_ns_) return;
+void CaptureStreams::ReportOmitted(uint64_t now_ns) {
+  if (left_out_since_ns_ == 0 || !reported_position_ || now_ns <= left_out_since_ns_) return;
   for (size_t slot = 0; slot + 1 < cores_.size(); ++slot) {
     Core* const core = cores_[slot].get();
-    if (core == nullptr || core->fidelity_told == 0) continue;
-    core->writer->AddLoss(*told_position_,
+    if (core == nullptr || core->fidelity_reported == 0) continue;
+    core->writer->AddLoss(*reported_position_,
                           LeftOutFromTo(left_out_since_ns_, now_ns, fidelity_.words));
   }
   left_out_since_ns_ = now_ns;
@@ -452,9 +452,10 @@ void CaptureStreams::ObserveRings(uint64_t now_ns, bool drained) {
 }
 
 void CaptureStreams::Tick(uint64_t position) {
-  TellFidelity();
-  const uint64_t now_ns = surroundings_.clock.RealtimeNs();
-  if (left_out_since_ns_ != 0 && now_ns >= left_out_since_ns_ + kTellLeftOutNs) TellLeftOut(now_ns);
+  ReportFidelity();
+  const uint64_t now_ns = capture_context_.clock.RealtimeNs();
+  if (left_out_since_ns_ != 0 && now_ns >= left_out_since_ns_ + kReportOmittedNs)
+    ReportOmitted(now_ns);
   for (const auto& core : cores_) {
     if (core != nullptr) core->writer->Tick(position);
   }
@@ -467,7 +468,7 @@ void CaptureStreams::Flush(uint64_t position) {
 }
 
 void CaptureStreams::End(uint64_t position) {
-  TellLeftOut(surroundings_.clock.RealtimeNs());
+  ReportOmitted(capture_context_.clock.RealtimeNs());
   ended_ = true;
   end_position_ = position;
   // Losses and suspensions that concern all cores are stored before the other streams end. If the

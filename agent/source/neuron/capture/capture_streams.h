@@ -55,7 +55,7 @@ struct EventSelection {
 class CaptureStreams final : public NrtEventSink {
  public:
   // `surroundings` has references that outlive the streams; `selection` is copied.
-  CaptureStreams(const StreamSetup& surroundings, const CaptureId& capture_id,
+  CaptureStreams(const StreamSetup& capture_context, const CaptureId& capture_id,
                  WorkerIdentity worker, EventSelection selection);
 
   // Sets where this worker's streams continue; streams that are named are opened, so that they will
@@ -86,7 +86,7 @@ class CaptureStreams final : public NrtEventSink {
   // Takes the tap's report about fetches that failed. Events that the tap fetched and had no room
   // for become a loss by number, and are subtracted from the gap that they left in their core's
   // sequence.
-  void TakeTapLoss(const TapRecord& record, const TapLoss& loss);
+  void HandleTapLoss(const TapRecord& record, const TapLoss& loss);
 
   // The rows of one fetch document come between these two calls, complete.
   void BeginDocument(const TapRecord& record);
@@ -164,7 +164,7 @@ class CaptureStreams final : public NrtEventSink {
     // Whether the capture selects its rank.
     bool of_ranks = true;
     // The value of fidelity_changes_ at its last note; 0: it has none.
-    uint64_t fidelity_told = 0;
+    uint64_t fidelity_reported = 0;
     Core(bool by_execution, bool is_selected) : gate(by_execution), selected(is_selected) {}
   };
   // What is known about a shape, so that names are compared once for each rather than for each
@@ -188,16 +188,16 @@ class CaptureStreams final : public NrtEventSink {
   // Returns whether the execution that the event belongs to is recorded.
   bool Admits(Core& core, const NrtEvent& event, const ShapeNote& note);
   // Records a loss of the core, unless it does not belong to the capture.
-  void TellLoss(Core& core, uint64_t position, Loss loss);
+  void ReportLoss(Core& core, uint64_t position, Loss loss);
   void EndDocumentOf(Core& core, const TapRecord& record);
   // Turns a gap into losses, by place: refused by the tap, or overwritten in the runtime's ring.
   void AddHoles(Core& core, uint64_t position, const SequenceGaps::Holes& holes);
   bool SelectsRanks(uint32_t slot) const;
-  void TellRank(uint32_t slot, StreamWriter& writer) const;
-  void TellFidelity();
-  void TellLeftOut(uint64_t now_ns);
+  void ReportRank(uint32_t slot, StreamWriter& writer) const;
+  void ReportFidelity();
+  void ReportOmitted(uint64_t now_ns);
 
-  const StreamSetup surroundings_;
+  const StreamSetup capture_context_;
   const CaptureId capture_id_;
   const WorkerIdentity worker_;
   const EventSelection selection_;
@@ -227,7 +227,7 @@ class CaptureStreams final : public NrtEventSink {
   uint64_t fidelity_changes_ = 0;
   // Since when what is left out has not been recorded as such, realtime; 0: nothing is left out.
   uint64_t left_out_since_ns_ = 0;
-  std::optional<uint64_t> told_position_;  // of the last record that rows can follow
+  std::optional<uint64_t> reported_position_;  // of the last record that rows can follow
 
   // The document at hand.
   uint64_t position_ = 0;

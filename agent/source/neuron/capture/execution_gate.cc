@@ -106,7 +106,7 @@ bool ExecutionGate::Decide(const Event& event, std::optional<uint64_t> execution
       if (within) ++open_spans_of_bounds_;
     }
   }
-  NotePast();
+  RecordPast();
   return passes;
 }
 
@@ -117,7 +117,7 @@ void ExecutionGate::ForgetSpan(const SpanKey& key) {
   spans_.erase(span);
 }
 
-void ExecutionGate::NotePast() {
+void ExecutionGate::RecordPast() {
   if (past_ || !open_ || bounds_.last == 0 || newest_.value_or(0) <= bounds_.last) return;
   // Open spans of the capture are awaited, unless a much later execution shows that their stops are
   // lost.

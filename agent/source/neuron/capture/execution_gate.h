@@ -112,7 +112,7 @@ class ExecutionGate {
   bool Decide(const Event& event, std::optional<uint64_t> execution);
   void ForgetSpan(const SpanKey& key);
   // Finds out whether the core is past its last execution.
-  void NotePast();
+  void RecordPast();
 
   bool by_execution_ = false;
   ExecutionBounds bounds_;

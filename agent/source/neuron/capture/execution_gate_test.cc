@@ -119,7 +119,7 @@ TEST_F(ExecutionGateTest, OneExecutionMayBeAllOfIt) {
   EXPECT_TRUE(gate_.past());
 }
 
-TEST_F(ExecutionGateTest, NumbersThatStandForNoneAreNone) {
+TEST_F(ExecutionGateTest, SentinelNumbersAreNone) {
   gate_.SetBounds({10, 0});
   EXPECT_FALSE(Executes(UINT64_MAX));
   EXPECT_FALSE(Executes(UINT32_MAX));
@@ -129,7 +129,7 @@ TEST_F(ExecutionGateTest, NumbersThatStandForNoneAreNone) {
   EXPECT_EQ(gate_.newest(), 10u);
 }
 
-TEST_F(ExecutionGateTest, AStrayNumberNeitherOpensNorEndsNorIsReported) {
+TEST_F(ExecutionGateTest, IgnoresOutOfRangeNumber) {
   gate_.SetBounds({1'000, 1'010});
   for (int i = 0; i < 100; ++i) {
     EXPECT_FALSE(Executes(900 + i));
@@ -143,7 +143,7 @@ TEST_F(ExecutionGateTest, AStrayNumberNeitherOpensNorEndsNorIsReported) {
   EXPECT_EQ(gate_.newest(), 1'001u);
 }
 
-TEST_F(ExecutionGateTest, ACountThatStandsElsewhereIsBelievedInTime) {
+TEST_F(ExecutionGateTest, AcceptsShiftedCountEventually) {
   const uint64_t far = uint64_t{1} << 40;
   for (uint32_t i = 1; i < ExecutionGate::kDoubtsMax; ++i) {
     EXPECT_FALSE(Executes(far));
@@ -170,7 +170,7 @@ TEST_F(ExecutionGateTest, BoundsAtTheEndOfTheNumbersDoNotWrap) {
   EXPECT_FALSE(gate_.passing());
 }
 
-TEST_F(ExecutionGateTest, ARuntimeThatBeginsAnewIsWatchedAnew) {
+TEST_F(ExecutionGateTest, RestartsWithRestartedRuntime) {
   EXPECT_FALSE(Executes(500));
   gate_.BeginTrace();
   EXPECT_EQ(gate_.newest(), std::nullopt);
@@ -184,7 +184,7 @@ TEST_F(ExecutionGateTest, ARuntimeThatBeginsAnewIsWatchedAnew) {
   EXPECT_EQ(gate_.newest(), 4u);
 }
 
-TEST_F(ExecutionGateTest, ACoreThatGoesOnIsOpenEvenBeforeItsBoundsAreTold) {
+TEST_F(ExecutionGateTest, ResumedCoreIsOpenBeforeBoundsArrive) {
   gate_.ResumeOpen();
   EXPECT_TRUE(Plain());
   EXPECT_TRUE(Executes(12));
@@ -220,7 +220,7 @@ TEST_F(ExecutionGateTest, LossesCountFromTheFirstToTheLast) {
   EXPECT_FALSE(gate_.TakeLoss(Lost(5)));
 }
 
-TEST_F(ExecutionGateTest, ALossThatMayBeTheFirstExecutionsIsTold) {
+TEST_F(ExecutionGateTest, ReportsLossThatCouldHideFirstExecution) {
   gate_.SetBounds({10, 0});
   EXPECT_FALSE(Plain());
   EXPECT_FALSE(gate_.TakeLoss(Lost(5)));
@@ -272,8 +272,8 @@ TEST(ExecutionNumber, IsReadFromNumbersAndText) {
   ASSERT_EQ(FindExecution(shape), 2);
   EXPECT_EQ(ReadExecution(shape, values, 2), UINT64_MAX);
   for (const char* text : {"", "x", "12 ", "-1", "18446744073709551616", "1.5"}) {
-    const AttributeValue odd[] = {{1, ""}, {2, ""}, {0, text}};
-    EXPECT_EQ(ReadExecution(shape, odd, 2), std::nullopt) << text;
+    const AttributeValue anomalous[] = {{1, ""}, {2, ""}, {0, text}};
+    EXPECT_EQ(ReadExecution(shape, anomalous, 2), std::nullopt) << text;
   }
   shape.keys[2].type = ValueType::kDouble;
   EXPECT_EQ(FindExecution(shape), -1);

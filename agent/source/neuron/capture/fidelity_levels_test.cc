@@ -27,7 +27,7 @@ std::vector<std::string> RecordedAt(uint32_t level) {
   return types;
 }
 
-TEST(FidelityLevels, LeaveOutClassAfterClass) {
+TEST(FidelityLevels, ExcludeOneMoreClassPerLevel) {
   EXPECT_EQ(RecordedAt(0), kTypes);
   EXPECT_THAT(
       RecordedAt(1),
@@ -71,7 +71,7 @@ TEST(FidelityLevels, OnlyThoseThatMakeADifferenceAreUsed) {
   EXPECT_THAT(UsefulFidelityLevels(*EventFilter::Parse({"hardware"}), kTypes), ElementsAre(0, 5));
 }
 
-TEST(FidelityLevels, NothingIsNoLevel) {
+TEST(FidelityLevels, EmptySetIsNoLevel) {
   EXPECT_THAT(UsefulFidelityLevels(*EventFilter::Parse({"nrt_tensor_free"}), kTypes),
               ElementsAre(0));
   EXPECT_THAT(

@@ -17,9 +17,9 @@ double Grown(uint64_t from, uint64_t to) {
 
 // Returns richer / poorer within [1, kProportionMax]. A richer step never costs less; measurements
 // that show otherwise are noise.
-double ProportionOf(double richer, double poorer) {
-  if (richer <= poorer || richer <= 0) return 1;
-  return std::min(richer / std::max(poorer, richer / OverheadGovernor::kProportionMax),
+double ProportionOf(double raised, double lower_level) {
+  if (raised <= lower_level || raised <= 0) return 1;
+  return std::min(raised / std::max(lower_level, raised / OverheadGovernor::kProportionMax),
                   OverheadGovernor::kProportionMax);
 }
 
@@ -70,37 +70,37 @@ bool OverheadGovernor::BytesAreOver(double share, double bytes_per_second) const
          bytes_per_second > share * static_cast<double>(budget_.bytes_per_second);
 }
 
-bool OverheadGovernor::RicherFits(uint64_t now_ns) const {
+bool OverheadGovernor::CanRaiseFidelity(uint64_t now_ns) const {
   const Proportion& known = proportions_[step_];
   // The trust in the ratio halves in this time, which grows with each mistake.
   const double half_ns = static_cast<double>(kHalfBelievedNs) * static_cast<double>(pause_ns_) /
                          static_cast<double>(kPauseMinNs);
   const double believed = std::exp2(-static_cast<double>(now_ns - known.at_ns) / half_ns);
-  const auto richer = [believed](double cost, double proportion) {
+  const auto raised = [believed](double cost, double proportion) {
     return cost * (1 + (proportion - 1) * believed);
   };
-  return !CoreIsOver(kRicherShare, richer(cost_->core_ppm, known.core)) &&
-         !BytesAreOver(kRicherShare, richer(cost_->bytes_per_second, known.bytes));
+  return !CoreIsOver(kRaiseFidelityShare, raised(cost_->core_ppm, known.core)) &&
+         !BytesAreOver(kRaiseFidelityShare, raised(cost_->bytes_per_second, known.bytes));
 }
 
-OverheadGovernor::Decision OverheadGovernor::GoPoorer(uint64_t now_ns) {
-  if (richer_at_ns_) {
-    const bool was_mistake = now_ns - *richer_at_ns_ < kSoonNs;
+OverheadGovernor::Decision OverheadGovernor::LowerFidelity(uint64_t now_ns) {
+  if (raised_at_ns_) {
+    const bool was_mistake = now_ns - *raised_at_ns_ < kSoonNs;
     pause_ns_ = was_mistake ? std::min(2 * pause_ns_, kPauseMaxNs) : kPauseMinNs;
-    richer_at_ns_.reset();
+    raised_at_ns_.reset();
   }
   // Also the first time: a burst that ended must not be answered with a richer step at once.
-  next_richer_ns_ = now_ns + pause_ns_;
+  next_raise_ns_ = now_ns + pause_ns_;
   // The ratio to the next step's cost is learned from this.
   cost_before_ = cost_;
   begun_ = false;
   return {++step_, true, !CoreIsOver(1, cost_->core_ppm), *cost_};
 }
 
-OverheadGovernor::Decision OverheadGovernor::GoRicher(uint64_t now_ns) {
-  if (richer_at_ns_ && now_ns - *richer_at_ns_ >= kSoonNs) pause_ns_ = kPauseMinNs;
-  richer_at_ns_ = now_ns;
-  next_richer_ns_ = now_ns + pause_ns_;
+OverheadGovernor::Decision OverheadGovernor::RaiseFidelity(uint64_t now_ns) {
+  if (raised_at_ns_ && now_ns - *raised_at_ns_ >= kSoonNs) pause_ns_ = kPauseMinNs;
+  raised_at_ns_ = now_ns;
+  next_raise_ns_ = now_ns + pause_ns_;
   cost_before_.reset();
   begun_ = false;
   return {--step_, false, false, *cost_};
@@ -119,15 +119,15 @@ std::optional<OverheadGovernor::Decision> OverheadGovernor::Observe(uint64_t now
     // The poorest step is kept even if it exceeds the budget: recording nothing is not an option
     // here.
     if (step_ + 1 >= steps_) return std::nullopt;
-    return GoPoorer(now_ns);
+    return LowerFidelity(now_ns);
   }
-  if (step_ == 0 || !RicherFits(now_ns)) {
+  if (step_ == 0 || !CanRaiseFidelity(now_ns)) {
     calm_since_ns_.reset();
     return std::nullopt;
   }
   if (!calm_since_ns_) calm_since_ns_ = now_ns;
-  if (now_ns - *calm_since_ns_ < kCalmNs || now_ns < next_richer_ns_) return std::nullopt;
-  return GoRicher(now_ns);
+  if (now_ns - *calm_since_ns_ < kCalmNs || now_ns < next_raise_ns_) return std::nullopt;
+  return RaiseFidelity(now_ns);
 }
 
 }  // namespace neurontrace

@@ -36,9 +36,9 @@ struct OverheadCost {
 // omit.
 //
 // It goes one step poorer at once when the last second cost more than the budget. It goes one step
-// richer when, for kCalmNs, the expected cost of that step was below kRicherShare of the budget.
-// The expectation is the ratio of the costs of both steps when the richer one was left, and is
-// trusted less the longer ago that was. A richer step that is left again within kSoonNs was a
+// richer when, for kCalmNs, the expected cost of that step was below kRaiseFidelityShare of the
+// budget. The expectation is the ratio of the costs of both steps when the richer one was left, and
+// is trusted less the longer ago that was. A richer step that is left again within kSoonNs was a
 // mistake: each in a row doubles the pause before the next attempt, and the time for which the
 // ratio is trusted. So attempts become rare under constant load, and are always at least
 // kPauseMinNs apart.
@@ -50,7 +50,7 @@ class OverheadGovernor {
   // The time over which a cost is measured.
   static constexpr uint64_t kWindowNs = 1'000'000'000;
   static constexpr uint64_t kCalmNs = 5'000'000'000;
-  static constexpr double kRicherShare = 0.6;
+  static constexpr double kRaiseFidelityShare = 0.6;
   static constexpr uint64_t kPauseMinNs = 5'000'000'000;
   static constexpr uint64_t kPauseMaxNs = 128 * kPauseMinNs;
   static constexpr uint64_t kSoonNs = 60'000'000'000;
@@ -69,7 +69,7 @@ class OverheadGovernor {
 
   struct Decision {
     uint32_t step = 0;
-    bool poorer = false;
+    bool lower_level = false;
     // Over the budget of bytes and not over that of the processor.
     bool for_bytes = false;
     // The cost that led to it.
@@ -106,10 +106,11 @@ class OverheadGovernor {
   // Return whether a cost exceeds this share of the budget; false without such a budget.
   bool CoreIsOver(double share, double core_ppm) const;
   bool BytesAreOver(double share, double bytes_per_second) const;
-  // Returns whether the next richer step is expected to stay below kRicherShare of the budget.
-  bool RicherFits(uint64_t now_ns) const;
-  Decision GoPoorer(uint64_t now_ns);
-  Decision GoRicher(uint64_t now_ns);
+  // Returns whether the next richer step is expected to stay below kRaiseFidelityShare of the
+  // budget.
+  bool CanRaiseFidelity(uint64_t now_ns) const;
+  Decision LowerFidelity(uint64_t now_ns);
+  Decision RaiseFidelity(uint64_t now_ns);
 
   OverheadBudget budget_;
   uint32_t steps_;
@@ -120,8 +121,8 @@ class OverheadGovernor {
   std::array<Proportion, kFidelityLevels> proportions_;  // by the poorer step
   std::optional<OverheadCost> cost_before_;              // of the richer step that was just left
   std::optional<uint64_t> calm_since_ns_;
-  std::optional<uint64_t> richer_at_ns_;  // the last time, while it is not known to be a mistake
-  uint64_t next_richer_ns_ = 0;
+  std::optional<uint64_t> raised_at_ns_;  // the last time, while it is not known to be a mistake
+  uint64_t next_raise_ns_ = 0;
   uint64_t pause_ns_ = kPauseMinNs;
 };
 

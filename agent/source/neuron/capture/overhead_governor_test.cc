@@ -76,12 +76,12 @@ TEST(OverheadGovernor, LeavesOutNothingWithinTheBudget) {
   EXPECT_NEAR(worker.governor.cost()->core_ppm, 9'900, 100);
 }
 
-TEST(OverheadGovernor, GoesOneStepPoorerEachSecondUntilTheBudgetHolds) {
+TEST(OverheadGovernor, ReducesFidelityEachSecondUntilWithinBudget) {
   Worker worker(kOnePercent, [](uint32_t step, double) { return 50'000 * kLeft[step]; });
   worker.Run(5);
   EXPECT_EQ(worker.governor.step(), 3u);
   ASSERT_EQ(worker.decisions.size(), 3u);
-  for (const auto& decision : worker.decisions) EXPECT_TRUE(decision.poorer);
+  for (const auto& decision : worker.decisions) EXPECT_TRUE(decision.lower_level);
   EXPECT_FALSE(worker.decisions[0].for_bytes);
   EXPECT_NEAR(worker.decisions[0].cost.core_ppm, 50'000, 500);
   EXPECT_EQ(worker.at_ns[0] - 77 * kNsPerSecond, kNsPerSecond);
@@ -97,7 +97,7 @@ TEST(OverheadGovernor, ABurstWithinASecondCostsNothing) {
   EXPECT_TRUE(worker.decisions.empty());
 }
 
-TEST(OverheadGovernor, StaysWhereNothingPoorerIsLeft) {
+TEST(OverheadGovernor, StaysAtLowestFidelity) {
   Worker worker(kOnePercent, [](uint32_t, double) { return 500'000; });
   worker.Run(60);
   EXPECT_EQ(worker.governor.step(), kSteps - 1);
@@ -118,7 +118,7 @@ TEST(OverheadGovernor, HoldsABudgetOfBytes) {
   EXPECT_EQ(worker.governor.step(), 0u);
 }
 
-TEST(OverheadGovernor, GoesRicherWhenTheLoadIsGone) {
+TEST(OverheadGovernor, RaisesFidelityWhenLoadDrops) {
   double load = 100'000;
   Worker worker(kOnePercent, [&](uint32_t step, double) { return load * kLeft[step]; });
   worker.Run(10);
@@ -132,7 +132,7 @@ TEST(OverheadGovernor, GoesRicherWhenTheLoadIsGone) {
 }
 
 // What the richer step would cost is remembered in proportion: it does not try what cannot work.
-TEST(OverheadGovernor, DoesNotTryARicherStepThatIsKnownToBeTooDear) {
+TEST(OverheadGovernor, DoesNotTryFidelityKnownToExceedBudget) {
   Worker worker(kOnePercent, [](uint32_t step, double) { return 15'000 * kLeft[step]; });
   worker.Run(600);
   EXPECT_EQ(worker.decisions.size(), 1u);
@@ -214,16 +214,16 @@ TEST(OverheadGovernorProperty, StepsAreBoundedUnderRandomLoads) {
     });
     worker.Run(3'600);
     EXPECT_LE(worker.over_max_ns, kNsPerSecond + kTick);
-    size_t richer = 0;
+    size_t raised = 0;
     for (size_t i = 0; i < worker.decisions.size(); ++i) {
       if (i > 0) {
         EXPECT_GE(worker.at_ns[i] - worker.at_ns[i - 1],
-                  worker.decisions[i].poorer ? kNsPerSecond : OverheadGovernor::kPauseMinNs);
+                  worker.decisions[i].lower_level ? kNsPerSecond : OverheadGovernor::kPauseMinNs);
       }
-      richer += worker.decisions[i].poorer ? 0 : 1;
+      raised += worker.decisions[i].lower_level ? 0 : 1;
     }
-    const size_t poorer = worker.decisions.size() - richer;
-    EXPECT_LE(poorer, richer + kSteps - 1);
+    const size_t lower_level = worker.decisions.size() - raised;
+    EXPECT_LE(lower_level, raised + kSteps - 1);
     EXPECT_LE(worker.decisions.size(), 400u);
   }
 }

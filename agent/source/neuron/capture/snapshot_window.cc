@@ -6,8 +6,8 @@
 
 namespace neurontrace {
 
-void SnapshotWindow::TakeDocument(uint32_t nc_idx, uint64_t first_id, uint64_t first_ns,
-                                  uint64_t ids_end, uint64_t fetched_ns) {
+void SnapshotWindow::HandleDocument(uint32_t nc_idx, uint64_t first_id, uint64_t first_ns,
+                                    uint64_t ids_end, uint64_t fetched_ns) {
   if (nc_idx >= seen_.size()) return;
   if (!std::exchange(seen_[nc_idx], true)) {
     const uint64_t since_ns = rings_->CoveredSince(nc_idx, first_id, first_ns);

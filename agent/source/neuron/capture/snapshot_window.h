@@ -24,8 +24,8 @@ class SnapshotWindow {
   }
   // Takes a document of one core: its lowest number and earliest time, and one more than its
   // highest number.
-  void TakeDocument(uint32_t nc_idx, uint64_t first_id, uint64_t first_ns, uint64_t ids_end,
-                    uint64_t fetched_ns);
+  void HandleDocument(uint32_t nc_idx, uint64_t first_id, uint64_t first_ns, uint64_t ids_end,
+                      uint64_t fetched_ns);
   // Returns the time from the cut back to where the last core begins to be complete; 0: not known.
   uint64_t reaches_back_ns() const;
 

@@ -26,10 +26,10 @@ TEST(SnapshotWindowTest, ReachesBackToTheYoungestCoresFirstEvent) {
   HeldRings rings;
   rings.BeginTrace(kBegun);
   SnapshotWindow window(rings, kCut, 0);
-  window.TakeDocument(0, 500, 4'000, 600, 9'100);  // its ring has overwritten 0 to 499
-  window.TakeDocument(0, 600, 5'000, 700, 9'101);
+  window.HandleDocument(0, 500, 4'000, 600, 9'100);  // its ring has overwritten 0 to 499
+  window.HandleDocument(0, 600, 5'000, 700, 9'101);
   EXPECT_EQ(window.reaches_back_ns(), kCut - 4'000);
-  window.TakeDocument(1, 900, 6'000, 910, 9'102);
+  window.HandleDocument(1, 900, 6'000, 910, 9'102);
   EXPECT_EQ(window.reaches_back_ns(), kCut - 6'000);
 }
 
@@ -38,35 +38,35 @@ TEST(SnapshotWindowTest, ACoreThatWasSilentTakesNothingFromIt) {
   rings.BeginTrace(kBegun);
   SnapshotWindow window(rings, kCut, 0);
   EXPECT_EQ(window.reaches_back_ns(), kCut - kBegun) << "rings that hold nothing are whole";
-  window.TakeDocument(0, 1, 8'900, 5, 9'100);  // the first event of its trace came late
+  window.HandleDocument(0, 1, 8'900, 5, 9'100);  // the first event of its trace came late
   EXPECT_EQ(window.reaches_back_ns(), kCut - kBegun);
   EXPECT_EQ(SnapshotWindow(rings, kCut, 3'000).reaches_back_ns(), 3'000u);
 }
 
-TEST(SnapshotWindowTest, WhatAnEarlierSnapshotTookIsGone) {
+TEST(SnapshotWindowTest, ExcludesEventsOfEarlierSnapshot) {
   HeldRings rings;
   rings.BeginTrace(kBegun);
   SnapshotWindow first(rings, 5'000, 0);
-  first.TakeDocument(0, 0, 1'100, 40, 5'005);
+  first.HandleDocument(0, 0, 1'100, 40, 5'005);
   SnapshotWindow second(rings, kCut, 0);
-  second.TakeDocument(0, 40, 7'000, 50, 9'100);
+  second.HandleDocument(0, 40, 7'000, 50, 9'100);
   EXPECT_EQ(second.reaches_back_ns(), kCut - 5'005);
   SnapshotWindow third(rings, kCut, 0);
-  third.TakeDocument(0, 70, 8'000, 80, 9'200);
+  third.HandleDocument(0, 70, 8'000, 80, 9'200);
   EXPECT_EQ(third.reaches_back_ns(), kCut - 8'000) << "50 to 69 were overwritten";
   rings.BeginTrace(8'500);
-  SnapshotWindow anew(rings, kCut, 0);
-  anew.TakeDocument(0, 0, 8'600, 3, 9'300);
-  EXPECT_EQ(anew.reaches_back_ns(), 500u);
+  SnapshotWindow restarted(rings, kCut, 0);
+  restarted.HandleDocument(0, 0, 8'600, 3, 9'300);
+  EXPECT_EQ(restarted.reaches_back_ns(), 500u);
 }
 
 TEST(SnapshotWindowTest, WithoutTheTracesBeginningTheFirstEventCounts) {
   HeldRings rings;
   SnapshotWindow window(rings, kCut, 0);
   EXPECT_EQ(window.reaches_back_ns(), 0u);
-  window.TakeDocument(0, 0, 8'000, 3, 9'300);
+  window.HandleDocument(0, 0, 8'000, 3, 9'300);
   EXPECT_EQ(window.reaches_back_ns(), 1'000u);
-  window.TakeDocument(5'000, 0, 8'500, 3, 9'300);  // no core
+  window.HandleDocument(5'000, 0, 8'500, 3, 9'300);  // no core
   EXPECT_EQ(window.reaches_back_ns(), 1'000u);
 }
 

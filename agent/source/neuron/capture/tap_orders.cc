@@ -20,7 +20,7 @@ size_t NameBytes(const std::vector<std::string>& names) {
 }
 
 // The limits of tap/agent_protocol.h; a list that exceeds them is not sent at all.
-bool FitsStart(const std::vector<std::string>& names) {
+bool MatchesStart(const std::vector<std::string>& names) {
   return names.size() <= kTapEventNamesMax &&
          NameBytes(names) + sizeof(TapStart) <= kTapMessageBytesMax &&
          std::all_of(names.begin(), names.end(),
@@ -73,10 +73,10 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
   if (unwanted.empty()) return order;
   // Exclusion, unless selection is shorter: types that the list does not name are then recorded,
   // and the agent's filter decides about them.
-  if (unwanted.size() <= wanted.size() && FitsStart(unwanted)) {
+  if (unwanted.size() <= wanted.size() && MatchesStart(unwanted)) {
     order.rule = TapEventRule::kAllButThese;
     order.names = std::move(unwanted);
-  } else if (FitsStart(wanted)) {
+  } else if (MatchesStart(wanted)) {
     order.rule = TapEventRule::kOnlyThese;
     order.names = std::move(wanted);
   }

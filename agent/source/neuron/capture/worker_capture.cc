@@ -15,7 +15,7 @@ namespace neurontrace {
 namespace {
 
 // Pause between attempts to start, while another capture or the runtime prevents it.
-constexpr uint64_t kStartAgainNs = 1'000'000'000;
+constexpr uint64_t kRestartNs = 1'000'000'000;
 
 // Returns the event of the table for the tap's answer to START. Any other result counts as a
 // refusal.
@@ -36,14 +36,14 @@ WorkerEvent EventOf(TapResult start_result) {
 
 }  // namespace
 
-WorkerCapture::WorkerCapture(const StreamSetup& surroundings, SourceListener& listener,
+WorkerCapture::WorkerCapture(const StreamSetup& capture_context, SourceListener& listener,
                              const CapturePlan& plan, const WorkerIdentity& worker)
-    : surroundings_(surroundings),
+    : capture_context_(capture_context),
       listener_(listener),
       plan_(plan),
       worker_(worker),
       streams_(std::make_unique<CaptureStreams>(
-          surroundings, plan.id, worker,
+          capture_context, plan.id, worker,
           EventSelection{plan.filter, plan.spec.selection.neuron_cores,
                          plan.spec.conditions.by_execution(), plan.spec.selection.worker_gids,
                          is_snapshot()})) {
@@ -116,10 +116,10 @@ void WorkerCapture::Resume(const std::vector<StreamCursor>& cursors) {
   // What this agent has read itself is better evidence than cursors.
   const bool knows_better = streams_->stream_count() > 0;  // by having read it
   streams_->Resume(cursors);
-  const bool goes_on = std::any_of(cursors.begin(), cursors.end(), [&](const auto& cursor) {
+  const bool will_continue = std::any_of(cursors.begin(), cursors.end(), [&](const auto& cursor) {
     return cursor.stream.worker == worker_ && cursor.next_sequence > 0 && !cursor.ended;
   });
-  if (!goes_on || knows_better) return;
+  if (!will_continue || knows_better) return;
   Mark(TraceSign::kRuns);
   beginning_.was_unseen = true;
 }
@@ -194,7 +194,7 @@ void WorkerCapture::OnTraceStopped(const TapRecord& record) {
 // chunk is delivered.
 void WorkerCapture::Tick(uint64_t position, bool drained) {
   if (!ended() && end_position_ && position >= *end_position_) {
-    EndAsAsked(position);
+    EndAtStop(position);
   } else if (!ended() && deadline_ns_ != 0) {
     EndIfUnanswered(position, drained);
   }
@@ -223,11 +223,11 @@ void WorkerCapture::EndIfUnanswered(uint64_t position, bool drained) {
                                  .detail = is_snapshot() ? "the tap did not answer COLLECT"
                                                          : "the tap did not answer STOP"});
   }
-  EndAsAsked(position);
+  EndAtStop(position);
 }
 
 // Because of the tap's answer, or because there was none for too long.
-void WorkerCapture::EndAsAsked(uint64_t position) {
+void WorkerCapture::EndAtStop(uint64_t position) {
   // A tap that has collected may have found nothing. A capture that was to begin and left no trace
   // is reported as refused, with what is known of the reason.
   const bool was_to_begin = IsCut(phase_) ? !end_position_ : stop_.was_to_begin;
@@ -244,7 +244,7 @@ void WorkerCapture::EndAsAsked(uint64_t position) {
 
 void WorkerCapture::AddSuspensions(uint64_t position, bool is_last) {
   if (!is_continuous()) return;
-  const uint64_t now_ns = surroundings_.clock.RealtimeNs();
+  const uint64_t now_ns = capture_context_.clock.RealtimeNs();
   for (const Suspension& suspension : suspensions_.TakeDue(now_ns, is_last)) {
     streams_->AddSuspension(position, suspension);
   }
@@ -264,9 +264,9 @@ void WorkerCapture::End(uint64_t position) {
 
 // A worker that exits in an orderly way has had its rings drained; one that dies leaves an unknown
 // number of events there.
-void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
+void WorkerCapture::EndWithWorker(uint64_t position, bool sent_goodbye) {
   if (ended()) return;
-  const bool is_cut_short = is_tracing() && !said_goodbye;
+  const bool is_cut_short = is_tracing() && !sent_goodbye;
   const bool was_ruled_out = is_ruled_out();
   if (is_cut_short) {
     streams_->AddLoss(position, {.place = LossPlace::kRuntimeRing,
@@ -402,7 +402,7 @@ void WorkerCapture::SendStart(const TapView& tap) {
     return EnterStored(DescribeForCapture(state, 0, tap.facts.detail), ObstacleOf(state));
   }
   // Also before a START that will be sent, as its answer may call for another attempt.
-  next_start_ns_ = NowNs() + kStartAgainNs;
+  next_start_ns_ = NowNs() + kRestartNs;
   absl::StatusOr<TapStartOrder> order = MakeStartOrder(plan_, tap.facts, fidelity_level());
   if (!order.ok()) {
     Apply(WorkerEvent::kStartImpossible);
@@ -482,11 +482,11 @@ void WorkerCapture::Suspend(const TapView& tap, const CaptureId& other) {
   const WorkerAction action = Apply(WorkerEvent::kSuspend);
   if (action == WorkerAction::kNone) return;
   if (action == WorkerAction::kSuspend) {
-    AgentSourceMetrics::Add(surroundings_.metrics.suspensions);
+    AgentSourceMetrics::Add(capture_context_.metrics.suspensions);
     (has_recorded() ? beginning_.was_unseen : beginning_.kept_off_since) = true;
   }
   suspended_for_ = other;
-  suspensions_.Suspend(other, surroundings_.clock.RealtimeNs());
+  suspensions_.Suspend(other, capture_context_.clock.RealtimeNs());
   // The tap may also have it from before the connection, or without its START having been sent.
   const bool owes_stop = phase_ == WorkerPhase::kSuspending ||
                          (phase_ == WorkerPhase::kSuspended && tap.running == plan_.id);
@@ -524,19 +524,19 @@ void WorkerCapture::Reconnect(const TapView& tap) {
 
 std::optional<uint32_t> WorkerCapture::fidelity() const {
   if (!fidelity_) return std::nullopt;
-  return fidelity_->told_level();
+  return fidelity_->reported_level();
 }
 
 void WorkerCapture::Govern(const TapView& tap, uint64_t core_ns) {
   if (!fidelity_ || !has_recorded() || !IsActive(phase_)) return;
-  const bool is_told = tap.session != nullptr && HasOrder(phase_) && tap.running == plan_.id;
+  const bool is_reported = tap.session != nullptr && HasOrder(phase_) && tap.running == plan_.id;
   WorkerFidelity::Orders orders = fidelity_->Observe(
       {.now_ns = NowNs(),
-       .realtime_ns = surroundings_.clock.RealtimeNs(),
+       .realtime_ns = capture_context_.clock.RealtimeNs(),
        .totals = {core_ns, streams_->counts().bytes},
        .facts = tap.facts,
        // A core that is followed by its executions would have to be found again.
-       .may_restart = is_told && is_tracing() && !plan_.spec.conditions.by_execution()});
+       .can_restart = is_reported && is_tracing() && !plan_.spec.conditions.by_execution()});
   if (orders.tell) streams_->SetFidelity(*std::move(orders.tell));
   if (orders.restart) RestartTrace(tap);
 }
@@ -583,7 +583,7 @@ void WorkerCapture::OnStartAnswer(const TapReport& report) {
     case WorkerAction::kReportWaiting:
       return EnterWaiting(report);
     case WorkerAction::kRetryLater:
-      next_start_ns_ = NowNs() + kStartAgainNs;
+      next_start_ns_ = NowNs() + kRestartNs;
       return EnterStored(
           fmt::format("capture {} is already running on this worker", report.capture_id.ToString()),
           CaptureObstacle::kOtherCapture);

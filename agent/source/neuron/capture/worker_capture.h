@@ -57,8 +57,8 @@ class WorkerCapture {
   static constexpr uint64_t kCutAgeMaxNs = 60'000'000'000;
 
   // `surroundings` and `listener` outlive it; `plan` is copied.
-  WorkerCapture(const StreamSetup& surroundings, SourceListener& listener, const CapturePlan& plan,
-                const WorkerIdentity& worker);
+  WorkerCapture(const StreamSetup& capture_context, SourceListener& listener,
+                const CapturePlan& plan, const WorkerIdentity& worker);
 
   CaptureStreams& streams() { return *streams_; }
   const CaptureStreams& streams() const { return *streams_; }
@@ -122,7 +122,7 @@ class WorkerCapture {
   void Tick(uint64_t position, bool drained);
   void Flush(uint64_t position) { streams_->Flush(position); }
   // Ends the streams: the worker is gone. Adds a loss unless the worker said good-bye.
-  void EndBecauseGone(uint64_t position, bool said_goodbye);
+  void EndWithWorker(uint64_t position, bool sent_goodbye);
   void EndBecauseBroken(uint64_t position, const std::string& why);
 
   // Returns whether a trace of it was seen to run.
@@ -170,7 +170,7 @@ class WorkerCapture {
     return IsRuledOut(phase_) || (IsStopping(phase_) && IsRuledOut(stop_.phase_before));
   }
   uint32_t fidelity_level() const { return fidelity_ ? fidelity_->level() : 0; }
-  uint64_t NowNs() const { return surroundings_.clock.MonotonicNs(); }
+  uint64_t NowNs() const { return capture_context_.clock.MonotonicNs(); }
 
   // Reports a new state, detail or obstacle to the listener at once; the same one is reported once.
   void Enter(CaptureWorkerState state, std::string detail,
@@ -196,13 +196,13 @@ class WorkerCapture {
   CaptureWorkerStatus MakeStatus() const;
   // Ends the streams when the tap has had its patience, with a loss if something was recorded.
   void EndIfUnanswered(uint64_t position, bool drained);
-  void EndAsAsked(uint64_t position);
+  void EndAtStop(uint64_t position);
   // Ends the streams at the position; has an effect once.
   void End(uint64_t position);
   // Records the reports of suspensions that are due.
   void AddSuspensions(uint64_t position, bool is_last);
 
-  const StreamSetup& surroundings_;
+  const StreamSetup& capture_context_;
   SourceListener& listener_;
   const CapturePlan plan_;
   const WorkerIdentity worker_;

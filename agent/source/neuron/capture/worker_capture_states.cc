@@ -155,7 +155,7 @@ constexpr std::array<std::string_view, kWorkerPhases> kPhaseNames = {
     "StopSent",   "Ended"};
 
 // Returns whether no pair has two rows; FindTransition would never find the second one.
-constexpr bool IsEachPairOnce() {
+constexpr bool HasUniqueTransitions() {
   for (size_t i = 0; i < kTransitions.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (kTransitions[i].from == kTransitions[j].from &&
@@ -166,7 +166,7 @@ constexpr bool IsEachPairOnce() {
   }
   return true;
 }
-static_assert(IsEachPairOnce(), "two rows for one pair of phase and event");
+static_assert(HasUniqueTransitions(), "two rows for one pair of phase and event");
 
 // Returns whether every phase but kEnded ends, and nothing leaves kEnded.
 constexpr bool EndsFromEveryPhase() {

@@ -82,13 +82,13 @@ TEST(WorkerStatesTest, EveryRowIsFoundAndNoOtherPairDoesAnything) {
   EXPECT_EQ(found, WorkerTransitions().size());
 }
 
-TEST(WorkerStatesTest, WhatStopsDoesNotRecordAgain) {
+TEST(WorkerStatesTest, StoppingNeverReturnsToRecording) {
   const std::set<WorkerPhase> after = Reachable(WorkerPhase::kStopping);
   EXPECT_THAT(after, ::testing::ElementsAre(WorkerPhase::kStopping, WorkerPhase::kStopSent,
                                             WorkerPhase::kEnded));
 }
 
-TEST(WorkerStatesTest, WhatIsSuspendedMayRecordAgain) {
+TEST(WorkerStatesTest, SuspendedCanRecordAgain) {
   for (const WorkerPhase phase :
        {WorkerPhase::kSuspending, WorkerPhase::kSuspended, WorkerPhase::kSuspendStopSent}) {
     EXPECT_TRUE(Reachable(phase).contains(WorkerPhase::kOrdered)) << ToString(phase);

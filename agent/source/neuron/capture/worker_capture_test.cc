@@ -140,11 +140,11 @@ class Part {
       case Call::kReconnect:
         return capture_->Reconnect(View());
       case Call::kGone:
-        return capture_->EndBecauseGone(0, false);
+        return capture_->EndWithWorker(0, false);
     }
   }
   // Does what a tap may also send or write, at any time.
-  void DoMore(uint64_t choice) {
+  void RunStep(uint64_t choice) {
     const uint64_t next = next_position_;
     switch (choice % 7) {
       case 0:
@@ -298,7 +298,7 @@ class Part {
 bool IsAnswer(Call call) { return call >= Call::kAnswerOk && call <= Call::kAnswerRefused; }
 
 // The calls that lead to a phase from the first; of a snapshot if `is_snapshot`.
-std::optional<std::vector<Call>> WayTo(WorkerPhase phase, bool is_snapshot) {
+std::optional<std::vector<Call>> PathTo(WorkerPhase phase, bool is_snapshot) {
   using P = WorkerPhase;
   const std::vector<Call> ordered = {Call::kBegin, Call::kTurn};
   const auto then = [&](Call call) {
@@ -348,7 +348,7 @@ TEST(WorkerCaptureTest, FollowsEveryRowOfTheTable) {
   for (const CaptureMode mode : {CaptureMode::kContinuous, CaptureMode::kSnapshot}) {
     for (size_t i = 0; i < kWorkerPhases; ++i) {
       const auto phase = static_cast<WorkerPhase>(i);
-      const auto way = WayTo(phase, mode == CaptureMode::kSnapshot);
+      const auto way = PathTo(phase, mode == CaptureMode::kSnapshot);
       if (!way) continue;
       for (int c = 0; c < kCalls; ++c) {
         const auto call = static_cast<Call>(c);
@@ -395,7 +395,7 @@ TEST(WorkerCaptureTest, NoOrderOfCallsLeavesItStuck) {
       const auto call = static_cast<Call>(choice % static_cast<uint64_t>(kCalls));
       const bool ends = call >= Call::kStop && call != Call::kReconnect;
       if (choice % 5 == 0) {
-        part.DoMore(choice / 8 % (choice % 11 == 0 ? 7 * kSecondNs : 6));
+        part.RunStep(choice / 8 % (choice % 11 == 0 ? 7 * kSecondNs : 6));
       } else if (choice % 17 == 0) {
         part.Restart(choice % 2 == 0);
         stops = false;

@@ -11,7 +11,7 @@ namespace neurontrace {
 namespace {
 
 // Returns the budget in the unit in which it was given, for people.
-std::string BudgetWords(const OverheadBudget& budget, bool for_bytes) {
+std::string DescribeBudget(const OverheadBudget& budget, bool for_bytes) {
   if (for_bytes) return fmt::format("{} bytes/s", budget.bytes_per_second);
   return fmt::format("{:g} % of a processor", budget.core_ppm / 10'000.0);
 }
@@ -66,9 +66,9 @@ void WorkerFidelity::Decide(const Situation& situation) {
   if (!decision) return;
   level_ = levels_[decision->step];
   cost_ = decision->cost;
-  reason_ = !decision->poorer     ? kFidelityRoom
-            : decision->for_bytes ? kFidelityBytesBudget
-                                  : kFidelityCoreBudget;
+  reason_ = !decision->lower_level ? kFidelityRoom
+            : decision->for_bytes  ? kFidelityBytesBudget
+                                   : kFidelityCoreBudget;
 }
 
 WorkerFidelity::Orders WorkerFidelity::Observe(const Situation& situation) {
@@ -86,9 +86,9 @@ WorkerFidelity::Orders WorkerFidelity::Observe(const Situation& situation) {
   Decide(situation);
   // One change at a time: until the restarted trace begins, what it omits is not known.
   if (restart_sent_ns_) return {};
-  const bool by_runtime = situation.may_restart && !situation.facts.event_types.empty();
-  const bool may_differ = tap_level_ || now_ns - *first_seen_ns_ >= kTakeOverPatienceNs;
-  if (by_runtime && may_differ && tap_level_ != level_ && restarts_ > 0) {
+  const bool by_runtime = situation.can_restart && !situation.facts.event_types.empty();
+  const bool can_differ = tap_level_ || now_ns - *first_seen_ns_ >= kTakeOverTimeoutNs;
+  if (by_runtime && can_differ && tap_level_ != level_ && restarts_ > 0) {
     --restarts_;
     restart_sent_ns_ = now_ns;
     asked_level_ = level_;
@@ -96,23 +96,23 @@ WorkerFidelity::Orders WorkerFidelity::Observe(const Situation& situation) {
   }
   // A richer level needs the runtime if the runtime omits anything: the agent cannot restore
   // events.
-  const bool by_agent = level_ > told_level_ || tap_level_.value_or(0) <= level_;
+  const bool by_agent = level_ > reported_level_ || tap_level_.value_or(0) <= level_;
   // A level that the agent can apply is in effect from the next record on, and is measured from
   // there.
-  if (level_ == told_level_ || !by_agent) return {};
+  if (level_ == reported_level_ || !by_agent) return {};
   begin_due_ = true;
   return {.restart = false, .tell = MakeNote(level_, situation.realtime_ns)};
 }
 
 FidelityNote WorkerFidelity::MakeNote(uint32_t level, uint64_t at_ns) {
-  told_level_ = level;
+  reported_level_ = level;
   poorest_ = level == 0 ? 0 : std::max(poorest_, level);
   FidelityNote note{.level = level, .reason = reason_, .cost = cost_, .at_ns = at_ns};
   if (level > 0) {
     note.words =
         fmt::format("without {} because the budget of {} is used up", LeftOutOfFidelity(poorest_),
-                    BudgetWords(governor_.budget(), governor_.budget().core_ppm == 0 ||
-                                                        reason_ == kFidelityBytesBudget));
+                    DescribeBudget(governor_.budget(), governor_.budget().core_ppm == 0 ||
+                                                           reason_ == kFidelityBytesBudget));
   }
   return note;
 }
@@ -145,7 +145,7 @@ std::optional<FidelityNote> WorkerFidelity::OnTraceStarted(const TapRecord& reco
   const uint64_t before_ns = std::exchange(stopped_ns_, 0);
   // What the trace omits is not recorded, even if less was to be omitted.
   const uint32_t level = std::max(level_, tap_level_.value_or(0));
-  if (!asked && level == told_level_) return std::nullopt;
+  if (!asked && level == reported_level_) return std::nullopt;
   FidelityNote note = MakeNote(level, record.host_realtime_ns);
   if (before_ns != 0 && record.host_realtime_ns > before_ns) {
     note.unrecorded_ns = record.host_realtime_ns - before_ns;

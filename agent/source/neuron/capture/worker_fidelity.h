@@ -28,7 +28,7 @@ class WorkerFidelity {
   // A trace that was ordered to restart and did not is assumed to run unchanged.
   static constexpr uint64_t kRestartPatienceNs = 10'000'000'000;
   // An agent that took over a trace finds the record of its start within this time, or restarts it.
-  static constexpr uint64_t kTakeOverPatienceNs = 2'000'000'000;
+  static constexpr uint64_t kTakeOverTimeoutNs = 2'000'000'000;
 
   // `plan` outlives it.
   explicit WorkerFidelity(const CapturePlan& plan);
@@ -38,7 +38,7 @@ class WorkerFidelity {
   // Returns the level that START requests.
   uint32_t level() const { return level_; }
   // Returns the level in effect, as the streams record it.
-  uint32_t told_level() const { return told_level_; }
+  uint32_t reported_level() const { return reported_level_; }
 
   struct Situation {
     uint64_t now_ns = 0;
@@ -46,7 +46,7 @@ class WorkerFidelity {
     OverheadTotals totals;
     const WorkerFacts& facts;
     // Whether the trace runs and the tap can receive the commands.
-    bool may_restart = false;
+    bool can_restart = false;
   };
   struct Orders {
     // Whether the trace is to be restarted at level().
@@ -87,7 +87,7 @@ class WorkerFidelity {
   // The level that the governor wants.
   uint32_t level_ = 0;
   // The level that the streams have a note about; 0 without one.
-  uint32_t told_level_ = 0;
+  uint32_t reported_level_ = 0;
   // The level at which the running trace was started, where it is known.
   std::optional<uint32_t> tap_level_;
   std::string_view reason_ = kFidelityTakenOver;

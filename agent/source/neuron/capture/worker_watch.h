@@ -27,9 +27,9 @@ class WorkerWatch {
   // fetched has been read.
   virtual void OnPolled(const WorkerIdentity& worker, bool drained) = 0;
   // The process is gone without having closed its runtime or exited in an orderly way.
-  virtual void OnDied(const WorkerIdentity& worker, const std::string& job) = 0;
+  virtual void OnWorkerDied(const WorkerIdentity& worker, const std::string& job) = 0;
   // The last call about this worker.
-  virtual void OnGone(const WorkerIdentity& worker) = 0;
+  virtual void OnWorkerRemoved(const WorkerIdentity& worker) = 0;
 };
 
 // Passes events to a watch and then to their actual sink. Both outlive it.

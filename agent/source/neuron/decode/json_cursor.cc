@@ -11,8 +11,8 @@ bool JsonCursor::Fail(std::string_view what) {
   return false;
 }
 
-// The signed counterpart of TakeUint; worker_gid is the only such field.
-bool JsonCursor::TakeInt(int64_t& value, bool& quoted) {
+// The signed counterpart of ReadUint; worker_gid is the only such field.
+bool JsonCursor::ReadInt(int64_t& value, bool& quoted) {
   std::string_view text = ScalarText();
   quoted = text.size() > 2 && text.front() == '"' && text.back() == '"';
   if (quoted) text = text.substr(1, text.size() - 2);
@@ -23,19 +23,19 @@ bool JsonCursor::TakeInt(int64_t& value, bool& quoted) {
 
 // The first character of a token decides its kind. What follows it is checked by the function for
 // that kind.
-bool JsonCursor::TakeValue(ValueType& type, AttributeValue& value) {
+bool JsonCursor::ReadValue(ValueType& type, AttributeValue& value) {
   const char c = peek();
-  if (c == '"') return TakeString(type, value);
-  if (c == '-' || (c >= '0' && c <= '9')) return TakeNumber(type, value);
+  if (c == '"') return ReadString(type, value);
+  if (c == '-' || (c >= '0' && c <= '9')) return ReadNumber(type, value);
   if (c == '{' || c == '[') {
     type = ValueType::kJson;
     value.bits = 0;
-    return TakeNested(value.text);
+    return ReadNested(value.text);
   }
-  return TakeLiteral(type, value);
+  return ReadLiteral(type, value);
 }
 
-bool JsonCursor::TakeString(ValueType& type, AttributeValue& value) {
+bool JsonCursor::ReadString(ValueType& type, AttributeValue& value) {
   std::string_view inside;
   if (!PeekString(inside)) return false;
   value.bits = 0;
@@ -57,7 +57,7 @@ bool JsonCursor::TakeString(ValueType& type, AttributeValue& value) {
   return true;
 }
 
-bool JsonCursor::TakeNumber(ValueType& type, AttributeValue& value) {
+bool JsonCursor::ReadNumber(ValueType& type, AttributeValue& value) {
   const std::string_view text = ScalarText();
   type = ClassifyNumber(text.data(), text.size(), value.bits);
   // ClassifyNumber returns kNull for text that is not a number, which begins like one here.
@@ -67,7 +67,7 @@ bool JsonCursor::TakeNumber(ValueType& type, AttributeValue& value) {
   return true;
 }
 
-bool JsonCursor::TakeLiteral(ValueType& type, AttributeValue& value) {
+bool JsonCursor::ReadLiteral(ValueType& type, AttributeValue& value) {
   const std::string_view text = ScalarText();
   value = {};
   if (text == "null") {
@@ -83,7 +83,7 @@ bool JsonCursor::TakeLiteral(ValueType& type, AttributeValue& value) {
 }
 
 // Checks a scalar inside a nested value, whose text is kept as it is. So it needs the same checks
-// as TakeValue, without the values.
+// as ReadValue, without the values.
 bool JsonCursor::SkipScalar() {
   const std::string_view text = ScalarText();
   const char c = peek();
@@ -105,10 +105,10 @@ bool JsonCursor::SkipScalar() {
   return true;
 }
 
-// Like TakeKey and DecodeKey, without the text.
+// Like ReadKey and DecodeKey, without the text.
 bool JsonCursor::SkipKey() {
   std::string_view raw;
-  if (!TakeKey(raw)) return false;
+  if (!ReadKey(raw)) return false;
   if (HasBackslash(raw.data(), raw.size()) && !EscapesAreWellFormed(raw)) {
     return Fail("a key has an invalid escape sequence");
   }
@@ -117,7 +117,7 @@ bool JsonCursor::SkipKey() {
 
 // A loop with a bit for each open container instead of recursion, so that nesting in a document
 // cannot exhaust the stack.
-bool JsonCursor::TakeNested(std::string_view& raw) {
+bool JsonCursor::ReadNested(std::string_view& raw) {
   const uint32_t begin = *token_;
   std::bitset<kNestingMax> is_object;
   uint32_t depth = 0;
@@ -128,7 +128,7 @@ bool JsonCursor::TakeNested(std::string_view& raw) {
       if (depth == kNestingMax) return Fail("values are nested too deeply");
       is_object[depth++] = c == '{';
       ++token_;
-      if (!TakeIf(c == '{' ? '}' : ']')) {
+      if (!ConsumeIf(c == '{' ? '}' : ']')) {
         if (c == '{' && !SkipKey()) return false;
         continue;
       }
@@ -139,7 +139,7 @@ bool JsonCursor::TakeNested(std::string_view& raw) {
     // A value was taken: close what ends here.
     bool more = false;
     while (depth > 0) {
-      if (!TakeSeparator(is_object[depth - 1] ? '}' : ']', more)) return false;
+      if (!ReadSeparator(is_object[depth - 1] ? '}' : ']', more)) return false;
       if (more) break;
       --depth;
     }

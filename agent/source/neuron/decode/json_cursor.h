@@ -39,26 +39,26 @@ class JsonCursor {
   // Makes the token that was taken last current again.
   void GoBackOne() { --token_; }
   // Takes the token if it begins with this character.
-  bool TakeIf(char c) {
+  bool ConsumeIf(char c) {
     if (peek() != c) return false;
     ++token_;
     return true;
   }
 
   // Takes a key and its colon; `raw` is the key as written between the quotes.
-  bool TakeKey(std::string_view& raw);
+  bool ReadKey(std::string_view& raw);
   // Returns the text between the quotes of the current string; the cursor stays.
   bool PeekString(std::string_view& inside);
   // Takes the current number if it is spelled canonically (inside quotes with `quoted`). For
   // anything else it returns false without a fault, and the cursor stays.
-  bool TakeUint(uint64_t& value, bool& quoted);
-  bool TakeInt(int64_t& value, bool& quoted);
+  bool ReadUint(uint64_t& value, bool& quoted);
+  bool ReadInt(int64_t& value, bool& quoted);
 
   // Takes any value. For kJson the text is the raw text. A number that its type would not reproduce
   // exactly is kJson, too (ClassifyNumber).
-  bool TakeValue(ValueType& type, AttributeValue& value);
+  bool ReadValue(ValueType& type, AttributeValue& value);
   // Takes a comma (`more`) or the closing character.
-  bool TakeSeparator(char closing, bool& more);
+  bool ReadSeparator(char closing, bool& more);
 
   // Decodes the escapes of a raw key that was just taken. A key with half of a surrogate pair stays
   // as it is. Fails if an escape is invalid.
@@ -73,11 +73,11 @@ class JsonCursor {
   std::string_view ScalarText() const;
   // Take one scalar of the kind that its first character announces. A string with half of a
   // surrogate pair is kJson: its text is the raw text with the quotes.
-  bool TakeString(ValueType& type, AttributeValue& value);
-  bool TakeNumber(ValueType& type, AttributeValue& value);
-  bool TakeLiteral(ValueType& type, AttributeValue& value);
+  bool ReadString(ValueType& type, AttributeValue& value);
+  bool ReadNumber(ValueType& type, AttributeValue& value);
+  bool ReadLiteral(ValueType& type, AttributeValue& value);
   // Takes an object or array as raw text, after checking its grammar.
-  bool TakeNested(std::string_view& raw);
+  bool ReadNested(std::string_view& raw);
   // Check and skip one scalar, or one key with its colon.
   bool SkipScalar();
   bool SkipKey();
@@ -111,14 +111,14 @@ inline bool JsonCursor::PeekString(std::string_view& inside) {
   return true;
 }
 
-inline bool JsonCursor::TakeKey(std::string_view& raw) {
+inline bool JsonCursor::ReadKey(std::string_view& raw) {
   if (!PeekString(raw)) return false;
   ++token_;
-  if (!TakeIf(':')) return Fail("expected a colon");
+  if (!ConsumeIf(':')) return Fail("expected a colon");
   return true;
 }
 
-inline bool JsonCursor::TakeSeparator(char closing, bool& more) {
+inline bool JsonCursor::ReadSeparator(char closing, bool& more) {
   const char c = peek();
   if (c != ',' && c != closing) return Fail("expected a comma or the end of a list");
   ++token_;
@@ -126,7 +126,7 @@ inline bool JsonCursor::TakeSeparator(char closing, bool& more) {
   return true;
 }
 
-inline bool JsonCursor::TakeUint(uint64_t& value, bool& quoted) {
+inline bool JsonCursor::ReadUint(uint64_t& value, bool& quoted) {
   std::string_view text = ScalarText();
   quoted = text.size() > 2 && text.front() == '"' && text.back() == '"';
   if (quoted) text = text.substr(1, text.size() - 2);

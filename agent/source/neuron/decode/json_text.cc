@@ -69,7 +69,7 @@ void AppendUtf8(uint32_t code_point, std::string& out) {
 
 // Returns the code point of the \u escape whose digits begin at `at`, and moves `at` behind it and
 // behind the second half of a surrogate pair.
-std::optional<uint32_t> TakeCodePoint(std::string_view text, size_t& at) {
+std::optional<uint32_t> ReadCodePoint(std::string_view text, size_t& at) {
   const std::optional<uint32_t> first = FourHexDigits(text, at);
   if (!first) return std::nullopt;
   at += 4;
@@ -157,7 +157,7 @@ bool AppendUnescaped(std::string_view inside, std::string& out) {
     // A backslash may be the last character, with nothing behind it.
     const char kind = at <= inside.size() ? inside[escape + 1] : '\0';
     if (kind == 'u') {
-      if (const auto code_point = TakeCodePoint(inside, at)) {
+      if (const auto code_point = ReadCodePoint(inside, at)) {
         AppendUtf8(*code_point, out);
         continue;
       }
@@ -172,7 +172,7 @@ bool AppendUnescaped(std::string_view inside, std::string& out) {
   return true;
 }
 
-// Unlike TakeCodePoint it looks at each \u alone, so halves of surrogate pairs pass.
+// Unlike ReadCodePoint it looks at each \u alone, so halves of surrogate pairs pass.
 bool EscapesAreWellFormed(std::string_view inside) {
   for (size_t at = inside.find('\\'); at != std::string_view::npos; at = inside.find('\\', at)) {
     if (at + 1 >= inside.size()) return false;

@@ -28,7 +28,7 @@ TEST(JsonTextTest, KeepsCanonicalIntegersAsIntegers) {
   }
 }
 
-TEST(JsonTextTest, KeepsDoublesOnlyWhereTheirShortestTextIsWhatCame) {
+TEST(JsonTextTest, KeepsDoublesOnlyIfTextRoundTrips) {
   uint64_t bits = 0;
   EXPECT_EQ(Classify("0.1", bits), ValueType::kDouble);
   EXPECT_EQ(std::bit_cast<double>(bits), 0.1);
@@ -44,7 +44,7 @@ TEST(JsonTextTest, KeepsUnusualNumbersAsTheyAreSpelled) {
   }
 }
 
-TEST(JsonTextTest, RefusesWhatIsNoNumber) {
+TEST(JsonTextTest, RejectsNonNumbers) {
   uint64_t bits = 0;
   for (const char* text : {"", "-", "01", "1.", ".5", "1e", "1e+", "0x10", "1_0", "--1", "+1",
                            "Infinity", "12345678a", "1 2"}) {
@@ -80,7 +80,7 @@ TEST(JsonTextTest, RefusesEscapesWithoutMeaning) {
   }
 }
 
-TEST(JsonTextTest, TellsHalfAPairFromABadEscape) {
+TEST(JsonTextTest, DistinguishesLoneSurrogateFromBadEscape) {
   EXPECT_TRUE(EscapesAreWellFormed(R"(a \ud800 \n)"));
   EXPECT_FALSE(EscapesAreWellFormed(R"(a \x)"));
   EXPECT_FALSE(EscapesAreWellFormed(R"(a \)"));

@@ -84,7 +84,7 @@ NrtDecodeOutcome NrtEventDecoder::Decode(char* document, size_t size, uint64_t f
       unescaped_.reserve(size);
     }
     JsonCursor cursor(document, index_, unescaped_);
-    if (!TakeEnvelope(cursor, sink)) outcome_.fault = cursor.fault();
+    if (!ReadEnvelope(cursor, sink)) outcome_.fault = cursor.fault();
   }
   // If the text itself is broken, that explains better why it ends.
   if (index_.fault()) outcome_.fault = index_.fault();
@@ -92,24 +92,24 @@ NrtDecodeOutcome NrtEventDecoder::Decode(char* document, size_t size, uint64_t f
 }
 
 // The members of the envelope may come in any order, and unknown ones are skipped after a check.
-bool NrtEventDecoder::TakeEnvelope(JsonCursor& cursor, NrtEventSink& sink) {
-  if (!cursor.TakeIf('{')) return cursor.Fail("the document is not an object");
-  bool more = !cursor.TakeIf('}');
+bool NrtEventDecoder::ReadEnvelope(JsonCursor& cursor, NrtEventSink& sink) {
+  if (!cursor.ConsumeIf('{')) return cursor.Fail("the document is not an object");
+  bool more = !cursor.ConsumeIf('}');
   bool has_events = false;
   while (more) {
     std::string_view key;
-    if (!cursor.TakeKey(key)) return false;
+    if (!cursor.ReadKey(key)) return false;
     if (key == "events" && cursor.peek() == '[') {
       has_events = true;
-      if (!TakeEvents(cursor, sink)) return false;
+      if (!ReadEvents(cursor, sink)) return false;
     } else {
       ValueType type;
       AttributeValue value;
-      if (!cursor.TakeValue(type, value)) return false;
+      if (!cursor.ReadValue(type, value)) return false;
       // A list without events may be written as null.
       has_events = has_events || (key == "events" && type == ValueType::kNull);
     }
-    if (!cursor.TakeSeparator('}', more)) return false;
+    if (!cursor.ReadSeparator('}', more)) return false;
   }
   if (!has_events) return cursor.Fail("the document has no list of events");
   return cursor.at_end() || cursor.Fail("unexpected data after the document");
@@ -117,21 +117,21 @@ bool NrtEventDecoder::TakeEnvelope(JsonCursor& cursor, NrtEventSink& sink) {
 
 // Requires that the current token is the opening bracket of the list. A fault in an event ends the
 // list, as the place where the next one begins is not known after it.
-bool NrtEventDecoder::TakeEvents(JsonCursor& cursor, NrtEventSink& sink) {
+bool NrtEventDecoder::ReadEvents(JsonCursor& cursor, NrtEventSink& sink) {
   cursor.Skip();
-  bool more = !cursor.TakeIf(']');
+  bool more = !cursor.ConsumeIf(']');
   while (more) {
     if (cursor.peek() == '{') {
-      if (!TakeEvent(cursor, sink)) return false;
+      if (!ReadEvent(cursor, sink)) return false;
     } else {
       ValueType type;
       AttributeValue value;
-      if (!cursor.TakeValue(type, value)) return false;
+      if (!cursor.ReadValue(type, value)) return false;
       ++outcome_.unfit_events;
       sink.OnUnfitEvent(limits::kNoNcIdx, EventFields{.timestamp_ns = fetched_ns_}, 0,
                         kNotAnObject);
     }
-    if (!cursor.TakeSeparator(']', more)) return false;
+    if (!cursor.ReadSeparator(']', more)) return false;
   }
   return true;
 }
@@ -151,13 +151,13 @@ void NrtEventDecoder::BeginEvent() {
 }
 
 // Requires that the current token is the opening brace.
-bool NrtEventDecoder::TakeEvent(JsonCursor& cursor, NrtEventSink& sink) {
+bool NrtEventDecoder::ReadEvent(JsonCursor& cursor, NrtEventSink& sink) {
   BeginEvent();
   cursor.Skip();
-  bool more = !cursor.TakeIf('}');
+  bool more = !cursor.ConsumeIf('}');
   while (more) {
     std::string_view key;
-    if (!cursor.TakeKey(key) || !TakeTopMember(cursor, key) || !cursor.TakeSeparator('}', more)) {
+    if (!cursor.ReadKey(key) || !ReadTopMember(cursor, key) || !cursor.ReadSeparator('}', more)) {
       return false;
     }
   }
@@ -184,47 +184,47 @@ void NrtEventDecoder::EmitEvent(NrtEventSink& sink) {
   sink.OnEvent({nc_idx_, &shape, fields_, std::span(values_.data(), key_count_)});
 }
 
-// Each field takes the key's value, or leaves it to TakeAttribute.
-bool NrtEventDecoder::TakeTopMember(JsonCursor& cursor, std::string_view key) {
+// Each field takes the key's value, or leaves it to ReadAttribute.
+bool NrtEventDecoder::ReadTopMember(JsonCursor& cursor, std::string_view key) {
   switch (ClassifyKey(key)) {
     case StandardKey::kEventType:
-      return TakeEventType(cursor, key);
+      return ReadEventType(cursor, key);
     case StandardKey::kPhase:
-      return TakePhase(cursor, key);
+      return ReadPhase(cursor, key);
     case StandardKey::kId:
-      return TakeUnsigned(cursor, key, Field::kId, &EventFields::id);
+      return ReadUnsigned(cursor, key, Field::kId, &EventFields::id);
     case StandardKey::kNcIdx:
-      return TakeCore(cursor, key);
+      return ReadCore(cursor, key);
     case StandardKey::kNcLocalId:
-      return TakeUnsigned(cursor, key, Field::kNcLocalId, &EventFields::nc_local_id);
+      return ReadUnsigned(cursor, key, Field::kNcLocalId, &EventFields::nc_local_id);
     case StandardKey::kTrackingId:
-      return TakeUnsigned(cursor, key, Field::kTrackingId, &EventFields::tracking_id);
+      return ReadUnsigned(cursor, key, Field::kTrackingId, &EventFields::tracking_id);
     case StandardKey::kThreadId:
-      return TakeUnsigned(cursor, key, Field::kThreadId, &EventFields::thread_id);
+      return ReadUnsigned(cursor, key, Field::kThreadId, &EventFields::thread_id);
     case StandardKey::kWorkerGid:
-      return TakeWorkerGid(cursor, key);
+      return ReadWorkerGid(cursor, key);
     case StandardKey::kTimestamp:
-      return TakeUnsigned(cursor, key, Field::kTimestamp, &EventFields::timestamp_ns);
+      return ReadUnsigned(cursor, key, Field::kTimestamp, &EventFields::timestamp_ns);
     case StandardKey::kNrtaSeqId:
-      return TakeUnsigned(cursor, key, Field::kNrtaSeqId, &EventFields::nrta_seq_id);
+      return ReadUnsigned(cursor, key, Field::kNrtaSeqId, &EventFields::nrta_seq_id);
     case StandardKey::kData:
       // Anything but an object becomes a top-level attribute.
-      if (cursor.peek() == '{') return TakeData(cursor);
-      return TakeAttribute(cursor, key, KeyScope::kTop);
+      if (cursor.peek() == '{') return ReadData(cursor);
+      return ReadAttribute(cursor, key, KeyScope::kTop);
     case StandardKey::kNone:
       break;
   }
-  return TakeAttribute(cursor, key, KeyScope::kTop);
+  return ReadAttribute(cursor, key, KeyScope::kTop);
 }
 
 // A second "data" object adds its members to those of the first.
-bool NrtEventDecoder::TakeData(JsonCursor& cursor) {
+bool NrtEventDecoder::ReadData(JsonCursor& cursor) {
   cursor.Skip();
-  bool more = !cursor.TakeIf('}');
+  bool more = !cursor.ConsumeIf('}');
   while (more) {
     std::string_view key;
-    if (!cursor.TakeKey(key) || !TakeAttribute(cursor, key, KeyScope::kData) ||
-        !cursor.TakeSeparator('}', more)) {
+    if (!cursor.ReadKey(key) || !ReadAttribute(cursor, key, KeyScope::kData) ||
+        !cursor.ReadSeparator('}', more)) {
       return false;
     }
   }
@@ -233,40 +233,40 @@ bool NrtEventDecoder::TakeData(JsonCursor& cursor) {
 
 // A value that is not canonical, such as "007" or 1.0, is kept as an attribute with its text: a
 // column would lose the spelling.
-bool NrtEventDecoder::TakeUnsigned(JsonCursor& cursor, std::string_view key, Field field,
+bool NrtEventDecoder::ReadUnsigned(JsonCursor& cursor, std::string_view key, Field field,
                                    uint64_t EventFields::*member) {
   const uint32_t bit = FieldBit(field);
   bool in_quotes = false;
-  if ((present_ & bit) != 0 || !cursor.TakeUint(fields_.*member, in_quotes)) {
-    return TakeAttribute(cursor, key, KeyScope::kTop);
+  if ((present_ & bit) != 0 || !cursor.ReadUint(fields_.*member, in_quotes)) {
+    return ReadAttribute(cursor, key, KeyScope::kTop);
   }
   present_ |= bit;
   if (in_quotes) quoted_ |= bit;
   return true;
 }
 
-bool NrtEventDecoder::TakeWorkerGid(JsonCursor& cursor, std::string_view key) {
+bool NrtEventDecoder::ReadWorkerGid(JsonCursor& cursor, std::string_view key) {
   const uint32_t bit = FieldBit(Field::kWorkerGid);
   bool in_quotes = false;
-  if ((present_ & bit) != 0 || !cursor.TakeInt(fields_.worker_gid, in_quotes)) {
-    return TakeAttribute(cursor, key, KeyScope::kTop);
+  if ((present_ & bit) != 0 || !cursor.ReadInt(fields_.worker_gid, in_quotes)) {
+    return ReadAttribute(cursor, key, KeyScope::kTop);
   }
   present_ |= bit;
   if (in_quotes) quoted_ |= bit;
   return true;
 }
 
-bool NrtEventDecoder::TakeCore(JsonCursor& cursor, std::string_view key) {
+bool NrtEventDecoder::ReadCore(JsonCursor& cursor, std::string_view key) {
   const uint32_t bit = FieldBit(Field::kNcIdx);
   uint64_t core = 0;
   bool in_quotes = false;
-  if ((present_ & bit) != 0 || !cursor.TakeUint(core, in_quotes)) {
-    return TakeAttribute(cursor, key, KeyScope::kTop);
+  if ((present_ & bit) != 0 || !cursor.ReadUint(core, in_quotes)) {
+    return ReadAttribute(cursor, key, KeyScope::kTop);
   }
   if (core >= limits::kCoresPerWorkerMax) {
     // The number is kept as an attribute, which needs its text.
     cursor.GoBackOne();
-    return TakeAttribute(cursor, key, KeyScope::kTop);
+    return ReadAttribute(cursor, key, KeyScope::kTop);
   }
   nc_idx_ = static_cast<uint32_t>(core);
   present_ |= bit;
@@ -275,8 +275,8 @@ bool NrtEventDecoder::TakeCore(JsonCursor& cursor, std::string_view key) {
 }
 
 // Other texts than the three phases, and a repeated phase, become attributes.
-bool NrtEventDecoder::TakePhase(JsonCursor& cursor, std::string_view key) {
-  if (phase_seen_ || cursor.peek() != '"') return TakeAttribute(cursor, key, KeyScope::kTop);
+bool NrtEventDecoder::ReadPhase(JsonCursor& cursor, std::string_view key) {
+  if (phase_seen_ || cursor.peek() != '"') return ReadAttribute(cursor, key, KeyScope::kTop);
   std::string_view text;
   if (!cursor.PeekString(text)) return false;
   if (text == "start") {
@@ -286,7 +286,7 @@ bool NrtEventDecoder::TakePhase(JsonCursor& cursor, std::string_view key) {
   } else if (text == "instant") {
     phase_ = Phase::kInstant;
   } else {
-    return TakeAttribute(cursor, key, KeyScope::kTop);
+    return ReadAttribute(cursor, key, KeyScope::kTop);
   }
   phase_seen_ = true;
   cursor.Skip();
@@ -294,10 +294,10 @@ bool NrtEventDecoder::TakePhase(JsonCursor& cursor, std::string_view key) {
 }
 
 // A type with escapes is decoded; one that has no UTF-8 becomes an attribute.
-bool NrtEventDecoder::TakeEventType(JsonCursor& cursor, std::string_view key) {
+bool NrtEventDecoder::ReadEventType(JsonCursor& cursor, std::string_view key) {
   // An empty type means none in a shape, so an empty text is kept as an attribute.
   if (!event_type_.empty() || cursor.peek() != '"') {
-    return TakeAttribute(cursor, key, KeyScope::kTop);
+    return ReadAttribute(cursor, key, KeyScope::kTop);
   }
   std::string_view text;
   if (!cursor.PeekString(text)) return false;
@@ -305,7 +305,7 @@ bool NrtEventDecoder::TakeEventType(JsonCursor& cursor, std::string_view key) {
   AttributeValue value{.text = text};
   if (!HasBackslash(text.data(), text.size())) {
     cursor.Skip();
-  } else if (!cursor.TakeValue(type, value)) {
+  } else if (!cursor.ReadValue(type, value)) {
     return false;
   }
   if (type != ValueType::kString || value.text.empty()) {
@@ -318,11 +318,11 @@ bool NrtEventDecoder::TakeEventType(JsonCursor& cursor, std::string_view key) {
 }
 
 // A key with escapes is decoded into `unescaped_`, as string values are.
-bool NrtEventDecoder::TakeAttribute(JsonCursor& cursor, std::string_view key, KeyScope scope) {
+bool NrtEventDecoder::ReadAttribute(JsonCursor& cursor, std::string_view key, KeyScope scope) {
   if (HasBackslash(key.data(), key.size()) && !cursor.DecodeKey(key)) return false;
   ValueType type;
   AttributeValue value;
-  if (!cursor.TakeValue(type, value)) return false;
+  if (!cursor.ReadValue(type, value)) return false;
   AddAttribute(key, scope, type, value);
   return true;
 }

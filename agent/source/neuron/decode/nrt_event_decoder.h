@@ -72,20 +72,20 @@ class NrtEventDecoder {
  private:
   // Each takes one construct of the document. They return false after a fault of the grammar, which
   // ends the decoding; anything that is only unexpected becomes an attribute or an unfit event.
-  bool TakeEnvelope(JsonCursor& cursor, NrtEventSink& sink);
-  bool TakeEvents(JsonCursor& cursor, NrtEventSink& sink);
-  bool TakeEvent(JsonCursor& cursor, NrtEventSink& sink);
+  bool ReadEnvelope(JsonCursor& cursor, NrtEventSink& sink);
+  bool ReadEvents(JsonCursor& cursor, NrtEventSink& sink);
+  bool ReadEvent(JsonCursor& cursor, NrtEventSink& sink);
   // Takes a member of an event: a field, the "data" object, or a top-level attribute.
-  bool TakeTopMember(JsonCursor& cursor, std::string_view key);
-  bool TakeData(JsonCursor& cursor);
-  bool TakeCore(JsonCursor& cursor, std::string_view key);
-  bool TakePhase(JsonCursor& cursor, std::string_view key);
-  bool TakeEventType(JsonCursor& cursor, std::string_view key);
+  bool ReadTopMember(JsonCursor& cursor, std::string_view key);
+  bool ReadData(JsonCursor& cursor);
+  bool ReadCore(JsonCursor& cursor, std::string_view key);
+  bool ReadPhase(JsonCursor& cursor, std::string_view key);
+  bool ReadEventType(JsonCursor& cursor, std::string_view key);
   // Take one field each; anything but the field's canonical form becomes an attribute.
-  bool TakeUnsigned(JsonCursor& cursor, std::string_view key, Field field,
+  bool ReadUnsigned(JsonCursor& cursor, std::string_view key, Field field,
                     uint64_t EventFields::*member);
-  bool TakeWorkerGid(JsonCursor& cursor, std::string_view key);
-  bool TakeAttribute(JsonCursor& cursor, std::string_view key, KeyScope scope);
+  bool ReadWorkerGid(JsonCursor& cursor, std::string_view key);
+  bool ReadAttribute(JsonCursor& cursor, std::string_view key, KeyScope scope);
   // Adds an attribute to the current event, or marks the event as unfit if it exceeds a limit.
   void AddAttribute(std::string_view key, KeyScope scope, ValueType type,
                     const AttributeValue& value);

@@ -144,7 +144,7 @@ TEST(NrtEventDecoderTest, DecodesEscapesInNamesAndTexts) {
             (Value{"half", ValueType::kJson, KeyScope::kData, 0, R"("\ud800")"}));
 }
 
-TEST(NrtEventDecoderTest, KeepsWhatStoodBeforeACut) {
+TEST(NrtEventDecoderTest, KeepsContentBeforeTruncation) {
   const std::string whole =
       R"({"events":[{"event_type":"a","timestamp_ns":1,"data":{}},)"
       R"({"event_type":"b","timestamp_ns":2,"data":{"k":"text","n":{"x":[1]}}}],"data_version":2})";
@@ -168,7 +168,7 @@ TEST(NrtEventDecoderTest, NamesThePlaceOfAFault) {
   EXPECT_EQ(decoded.outcome.fault->what, "expected a colon");
 }
 
-TEST(NrtEventDecoderTest, RefusesWhatIsNoDocument) {
+TEST(NrtEventDecoderTest, RejectsNonDocuments) {
   for (const char* json : {"",
                            "   ",
                            "null",
@@ -212,7 +212,7 @@ TEST(NrtEventDecoderTest, CountsElementsThatAreNoEvents) {
   EXPECT_EQ(decoded.unfit[0].second, "the element is not an object");
 }
 
-TEST(NrtEventDecoderTest, CountsEventsBeyondALimitAndGoesOn) {
+TEST(NrtEventDecoderTest, CountsEventsBeyondLimitAndContinues) {
   std::string many = R"({"events":[{"nc_idx":4,"data":{)";
   for (uint32_t i = 0; i <= limits::kAttributesPerEventMax; ++i) {
     many += (i > 0 ? ",\"k" : "\"k") + std::to_string(i) + "\":" + std::to_string(i);
@@ -256,7 +256,7 @@ TEST(NrtEventDecoderTest, StopsAtABareControlCharacter) {
   EXPECT_EQ(decoded.outcome.fault->offset, json.find("\"b\n"));
 }
 
-TEST(NrtEventDecoderTest, GivesEqualShapesOneNumberAndOthersAnother) {
+TEST(NrtEventDecoderTest, NumbersEqualShapesEqually) {
   NrtEventDecoder decoder;
   struct Numbers final : NrtEventSink {
     void OnEvent(const NrtEvent& event) override { numbers.push_back(event.shape->number); }

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 using Facts = std::vector<KeyValue>;
 
-TEST(JobFacts, ComeFromWhatSchedulersAndPeopleSet) {
+TEST(JobFacts, ComeFromSchedulerAndUserVariables) {
   const Environment environment = {{"NEURONTRACE_JOB", "llama"},
                                    {"NEURONTRACE_LABELS", "team=search, run = 7,=x,odd,empty="},
                                    {"SLURM_JOB_ID", "4711"},
@@ -72,7 +72,7 @@ TEST(JobFacts, AreBoundedAndClean) {
   EXPECT_LE(facts[0].value.size(), limits::kIdentityStringBytesMax);
 }
 
-TEST(JobFactsTest, TheUserIsTheKernelsWord) {
+TEST(JobFactsTest, UserComesFromKernel) {
   const Environment environment = {
       {"NEURONTRACE_JOB", "a"}, {"uid", "0"}, {"NEURONTRACE_LABELS", "uid=0,zone=b"}};
   EXPECT_EQ(WithUser(FindJobFacts(environment), 1000),
@@ -88,7 +88,7 @@ TEST(JobFactsTest, TheUserIsThereHoweverManyLabelsThereAre) {
   EXPECT_EQ(facts.back(), (KeyValue{"uid", "1000"}));
 }
 
-TEST(JobFacts, TheKubeletsWordCountsBeforeTheEnvironments) {
+TEST(JobFacts, KubeletOverridesEnvironment) {
   std::vector<KeyValue> facts = FindJobFacts({{"POD_NAMESPACE", "lies"}, {"SLURM_JOB_ID", "7"}});
   std::vector<std::string> warnings;
   SetPodFacts({"training", "llama-0", "worker"}, facts, warnings);
@@ -106,7 +106,7 @@ TEST(JobFacts, TheKubeletsWordCountsBeforeTheEnvironments) {
   EXPECT_TRUE(warnings.empty());
 }
 
-TEST(JobFacts, WhatIsCutOrLeftOutIsSaid) {
+TEST(JobFacts, ReportsTruncatedAndOmittedFacts) {
   std::vector<std::string> warnings;
   WarnOfCutNames({{"NEURONTRACE_JOB", "llama"}, {"NEURONTRACE_LABELS", "team=search,run=7,"}}, 0,
                  warnings);
@@ -123,7 +123,7 @@ TEST(JobFacts, WhatIsCutOrLeftOutIsSaid) {
   EXPECT_THAT(warnings[4], HasSubstr("2 variables"));
 }
 
-TEST(JobFacts, LabelsGiveWayToThePod) {
+TEST(JobFacts, PodOverridesLabels) {
   std::string labels;
   for (int i = 0; i < 100; ++i) labels += "k" + std::to_string(i) + "=v,";
   std::vector<KeyValue> facts =

@@ -46,7 +46,7 @@ TEST(PeerDescriptorsTest, WithoutThreadsAtOnce) {
   EXPECT_EQ(fcntl(number, F_GETFD), -1);
 }
 
-TEST(PeerDescriptorsTest, WhatWaitsHoldsUpWhatComesAfterAndNobodyElse) {
+TEST(PeerDescriptorsTest, PendingCloseDelaysOnlyLaterCloses) {
   PeerCloser closer(2);
   std::vector<UniqueFd> peers;
   for (int i = 0; i < 2; ++i) {

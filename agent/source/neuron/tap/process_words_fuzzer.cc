@@ -52,14 +52,14 @@ void Fuzz(std::string_view data) {
     data.remove_prefix(end == std::string_view::npos ? data.size() : end + 1);
   }
   RuntimeProcesses processes(process.root);
-  while (!processes.Look(1)) {
+  while (!processes.Poll(1)) {
   }
   processes.Find([](uint32_t, uint64_t) { return false; });
   const ProcFiles files(process.root);
   files.StartTimeTicks(7);
   const std::string container = files.ContainerId(7);
   Check(container.empty() || container.size() == 64);
-  const ProcessWords words = ReadProcessWords(process.root, 7, IsJobVariable);
+  const ProcessDescription words = ReadProcessDescription(process.root, 7, IsJobVariable);
   const auto facts = FindJobFacts(words.environment);
   Check(facts.size() <= limits::kWorkerJobFactsMax);
   for (const KeyValue& fact : facts) Check(fact.value == CleanText(fact.value, fact.value.size()));

@@ -100,7 +100,7 @@ bool Maps(std::string_view maps, std::string_view library) {
 void RuntimeProcesses::BeginRound() {
   in_round_ = true;
   ++round_;
-  to_look_at_.clear();
+  to_inspect_.clear();
   DIR* const directory = opendir(root_.c_str());
   if (directory == nullptr) return;
   while (const dirent* const entry = readdir(directory)) {
@@ -112,12 +112,12 @@ void RuntimeProcesses::BeginRound() {
     const auto known = processes_.find(pid);
     if (known == processes_.end() && processes_.size() >= kProcessesMax) continue;
     processes_[pid].round = round_;
-    to_look_at_.push_back(pid);
+    to_inspect_.push_back(pid);
   }
   closedir(directory);
   // The lowest pids first, so that an interrupted round has seen those that are probably the
   // oldest.
-  std::sort(to_look_at_.rbegin(), to_look_at_.rend());
+  std::sort(to_inspect_.rbegin(), to_inspect_.rend());
 }
 
 void RuntimeProcesses::EndRound() {
@@ -126,25 +126,25 @@ void RuntimeProcesses::EndRound() {
   for (auto& [pid, seen] : processes_) seen.rounds += seen.found ? 1 : 0;
 }
 
-bool RuntimeProcesses::Look(uint64_t now_ns) {
+bool RuntimeProcesses::Poll(uint64_t now_ns) {
   if (!in_round_) BeginRound();
   size_t bytes = 0;
-  size_t looked_at = 0;
-  while (!to_look_at_.empty() && bytes < kLookBytes && looked_at < kLookProcesses) {
-    const uint32_t pid = to_look_at_.back();
-    to_look_at_.pop_back();
+  size_t inspected = 0;
+  while (!to_inspect_.empty() && bytes < kScanBytes && inspected < kScanProcesses) {
+    const uint32_t pid = to_inspect_.back();
+    to_inspect_.pop_back();
     Seen& seen = processes_[pid];
     // Those that are not due cost nothing and do not count for the limits of a step.
     if (seen.next_ns > now_ns) continue;
-    ++looked_at;
-    bytes += LookAt(pid, now_ns, seen);
+    ++inspected;
+    bytes += Inspect(pid, now_ns, seen);
   }
-  if (!to_look_at_.empty()) return false;
+  if (!to_inspect_.empty()) return false;
   EndRound();
   return true;
 }
 
-size_t RuntimeProcesses::LookAt(uint32_t pid, uint64_t now_ns, Seen& seen) {
+size_t RuntimeProcesses::Inspect(uint32_t pid, uint64_t now_ns, Seen& seen) {
   ReadFile(fmt::format("{}/{}/stat", root_, pid), kStatBytesMax, buffer_);
   const size_t bytes = buffer_.size();
   const std::optional<Stat> stat = ParseStat(buffer_);
@@ -164,9 +164,9 @@ size_t RuntimeProcesses::LookAt(uint32_t pid, uint64_t now_ns, Seen& seen) {
   // Once the tap is mapped, only exec can change what matters here.
   const bool settled = seen.found && seen.has_tap && !replaced;
   const bool kernel = stat->address_space_bytes == 0;
-  seen.again_ns = kernel                  ? kAgainMaxNs
-                  : changed || seen.found ? kAgainMinNs
-                                          : std::min(2 * seen.again_ns, kAgainMaxNs);
+  seen.again_ns = kernel                  ? kRescanMaxNs
+                  : changed || seen.found ? kRescanMinNs
+                                          : std::min(2 * seen.again_ns, kRescanMaxNs);
   seen.next_ns = now_ns + seen.again_ns;
   if (kernel) seen.found = false;
   if (kernel || settled || !(changed || replaced)) return bytes;
@@ -202,10 +202,11 @@ std::vector<RuntimeProcesses::Process> RuntimeProcesses::Find(
       VisitAncestors(pid, [&](uint32_t ancestor, const Seen&) { launchers.push_back(ancestor); });
       continue;
     }
-    bool eldest = true;
-    VisitAncestors(pid,
-                   [&](uint32_t, const Seen& ancestor) { eldest = eldest && !ancestor.found; });
-    if (eldest) found.push_back({pid, seen.start_time_ticks, seen.has_tap, seen.rounds});
+    bool oldest_process = true;
+    VisitAncestors(pid, [&](uint32_t, const Seen& ancestor) {
+      oldest_process = oldest_process && !ancestor.found;
+    });
+    if (oldest_process) found.push_back({pid, seen.start_time_ticks, seen.has_tap, seen.rounds});
   }
   // Then what started a worker is removed: a launcher that has the runtime mapped belongs to the
   // family of its worker.
@@ -222,9 +223,9 @@ std::vector<uint32_t> RuntimeProcesses::AncestorsOf(uint32_t pid) const {
   return ancestors;
 }
 
-ProcessWords ReadProcessWords(const std::string& proc_root, uint32_t pid,
-                              const std::function<bool(std::string_view)>& wanted) {
-  ProcessWords words;
+ProcessDescription ReadProcessDescription(const std::string& proc_root, uint32_t pid,
+                                          const std::function<bool(std::string_view)>& wanted) {
+  ProcessDescription words;
   ReadFile(fmt::format("{}/{}/cmdline", proc_root, pid), kCommandLineBytesRead, words.command);
   while (words.command.ends_with('\0')) words.command.pop_back();
   std::replace(words.command.begin(), words.command.end(), '\0', ' ');

@@ -19,21 +19,21 @@ namespace neurontrace {
 // at a time.
 //
 // Works in rounds, and each round in short steps, so that others on the thread are not kept
-// waiting. A process is examined again after kAgainMinNs, with a doubling delay while its address
-// space keeps its size, up to kAgainMaxNs; a process without an address space (a kernel thread)
-// always after kAgainMaxNs. Its mappings are read again only when that size changed, and, once it
+// waiting. A process is examined again after kRescanMinNs, with a doubling delay while its address
+// space keeps its size, up to kRescanMaxNs; a process without an address space (a kernel thread)
+// always after kRescanMaxNs. Its mappings are read again only when that size changed, and, once it
 // has a tap, only when exec has replaced its program.
 class RuntimeProcesses {
  public:
-  static constexpr uint64_t kAgainMinNs = 4'000'000'000;
-  static constexpr uint64_t kAgainMaxNs = 64'000'000'000;
+  static constexpr uint64_t kRescanMinNs = 4'000'000'000;
+  static constexpr uint64_t kRescanMaxNs = 64'000'000'000;
   // Processes remembered; further ones are not looked at.
   static constexpr size_t kProcessesMax = 65'536;
   // Limit of one process's list of mappings; what follows is not examined.
   static constexpr size_t kMapsBytesMax = size_t{4} << 20;
   // Limits of one step.
-  static constexpr size_t kLookBytes = size_t{512} << 10;
-  static constexpr size_t kLookProcesses = 256;
+  static constexpr size_t kScanBytes = size_t{512} << 10;
+  static constexpr size_t kScanProcesses = 256;
 
   // A process that has the runtime's library mapped.
   struct Process {
@@ -48,7 +48,7 @@ class RuntimeProcesses {
   explicit RuntimeProcesses(std::string proc_root) : root_(std::move(proc_root)) {}
 
   // Continues the current round, or begins one. Returns true when the round is over.
-  bool Look(uint64_t now_ns);
+  bool Poll(uint64_t now_ns);
   // Returns one process for each family that uses the runtime, by pid. A process for which
   // `has_worker` (pid, start time) is true represents its whole family, helpers that it started and
   // launchers that started it; such families are left out. Otherwise the eldest represents it.
@@ -72,7 +72,7 @@ class RuntimeProcesses {
     uint32_t parent = 0;
     // When it is examined again, monotonic, and after which delay.
     uint64_t next_ns = 0;
-    uint64_t again_ns = kAgainMinNs;
+    uint64_t again_ns = kRescanMinNs;
     // Whether it has the runtime's library mapped, and whether it has the tap's, too.
     bool found = false;
     bool has_tap = false;
@@ -86,7 +86,7 @@ class RuntimeProcesses {
   void BeginRound();
   void EndRound();
   // Examines one process; returns how many bytes were read.
-  size_t LookAt(uint32_t pid, uint64_t now_ns, Seen& seen);
+  size_t Inspect(uint32_t pid, uint64_t now_ns, Seen& seen);
   // Looks for both libraries in the process's mappings; returns how many bytes were read.
   size_t ReadMappings(uint32_t pid, Seen& seen);
   // Calls `visit(pid, Seen&)` for each remembered ancestor, the parent first.
@@ -96,7 +96,7 @@ class RuntimeProcesses {
   const std::string root_;
   std::map<uint32_t, Seen> processes_;
   // The pids that this round has still to examine, in descending order: the last one is next.
-  std::vector<uint32_t> to_look_at_;
+  std::vector<uint32_t> to_inspect_;
   bool in_round_ = false;
   uint64_t round_ = 0;
   uint64_t lists_read_ = 0;
@@ -105,7 +105,7 @@ class RuntimeProcesses {
 };
 
 // The command line and the environment of a process, which it may have changed.
-struct ProcessWords {
+struct ProcessDescription {
   std::string command;
   // The variables that `wanted` accepts.
   Environment environment;
@@ -113,7 +113,7 @@ struct ProcessWords {
   bool has_environment = false;
 };
 // Reads both. Values longer than a limit are left out. Blocks for the kernel only.
-ProcessWords ReadProcessWords(const std::string& proc_root, uint32_t pid,
-                              const std::function<bool(std::string_view)>& wanted);
+ProcessDescription ReadProcessDescription(const std::string& proc_root, uint32_t pid,
+                                          const std::function<bool(std::string_view)>& wanted);
 
 }  // namespace neurontrace

@@ -14,11 +14,11 @@ using Again = RuntimeProcesses;
 
 class RuntimeProcessesTest : public ::testing::Test {
  protected:
-  // Whole rounds, `times` of them, kAgainMinNs apart.
+  // Whole rounds, `times` of them, kRescanMinNs apart.
   void Round(int times = 1) {
     for (int i = 0; i < times; ++i) {
-      now_ns_ += Again::kAgainMinNs;
-      while (!processes_.Look(now_ns_)) {
+      now_ns_ += Again::kRescanMinNs;
+      while (!processes_.Poll(now_ns_)) {
       }
     }
   }
@@ -80,7 +80,7 @@ TEST_F(RuntimeProcessesTest, AReusedPidIsAnotherProcess) {
   EXPECT_EQ(processes_.remembered(), 0u);
 }
 
-TEST_F(RuntimeProcessesTest, OfAFamilyOneIsFound) {
+TEST_F(RuntimeProcessesTest, FindsOneProcessPerFamily) {
   const std::vector<std::string> mapped = {FakeProc::kRuntime, FakeProc::kTap};
   proc_.Put({.pid = 10, .mapped = mapped});
   proc_.Put({.pid = 11, .parent = 10});
@@ -117,16 +117,16 @@ TEST_F(RuntimeProcessesTest, UnchangedProcessesAreHardlyRead) {
   EXPECT_EQ(Found(), ",200 ");
 }
 
-TEST_F(RuntimeProcessesTest, WorksInShortLooks) {
-  const uint32_t count = 2 * RuntimeProcesses::kLookProcesses + 1;
+TEST_F(RuntimeProcessesTest, ScansInShortSteps) {
+  const uint32_t count = 2 * RuntimeProcesses::kScanProcesses + 1;
   for (uint32_t pid = 10; pid < 10 + count; ++pid) proc_.Put({.pid = pid});
-  EXPECT_FALSE(processes_.Look(1));
-  EXPECT_FALSE(processes_.Look(1));
-  EXPECT_TRUE(processes_.Look(1));
+  EXPECT_FALSE(processes_.Poll(1));
+  EXPECT_FALSE(processes_.Poll(1));
+  EXPECT_TRUE(processes_.Poll(1));
   EXPECT_EQ(processes_.lists_read(), count);
 }
 
-TEST_F(RuntimeProcessesTest, TakesWhateverAFileHolds) {
+TEST_F(RuntimeProcessesTest, AcceptsAnyFileContent) {
   for (const char* stat : {"", "10", "10 (x", "10 (x)", "10 (x) S 1 2 3", "10 (x) S -1 a b c d e f",
                            "10 (x) S 99999999999999999999999"}) {
     proc_.Put({.pid = 10, .mapped = {FakeProc::kRuntime}});
@@ -140,19 +140,19 @@ TEST_F(RuntimeProcessesTest, TakesWhateverAFileHolds) {
   Round();
   EXPECT_EQ(Found(), ",");
   RuntimeProcesses nowhere(proc_.root() + "/missing");
-  EXPECT_TRUE(nowhere.Look(1));
+  EXPECT_TRUE(nowhere.Poll(1));
 }
 
-TEST_F(RuntimeProcessesTest, ReadsWhatAProcessSaysOfItself) {
+TEST_F(RuntimeProcessesTest, ReadsProcessDescription) {
   proc_.Put({.pid = 10,
              .command = "python train.py --x",
              .environment = {"SECRET=1", "SLURM_JOB_ID=4711", "=odd", "noequals",
                              "LONG=" + std::string(10'000, 'x'), "SLURM_JOB_ID=9"}});
   const auto wanted = [](std::string_view name) { return name != "SECRET"; };
-  const ProcessWords words = ReadProcessWords(proc_.root(), 10, wanted);
+  const ProcessDescription words = ReadProcessDescription(proc_.root(), 10, wanted);
   EXPECT_EQ(words.command, "python train.py --x");
   EXPECT_EQ(words.environment, (Environment{{"", "odd"}, {"SLURM_JOB_ID", "4711"}}));
-  EXPECT_EQ(ReadProcessWords(proc_.root(), 99, wanted).command, "");
+  EXPECT_EQ(ReadProcessDescription(proc_.root(), 99, wanted).command, "");
 }
 
 }  // namespace

@@ -192,7 +192,7 @@ TEST_F(TapBufferReaderTest, OutlivesTheTap) {
   EXPECT_EQ(Next(), "last words");
 }
 
-TEST_F(TapBufferReaderTest, GivesItsMemoryBackAndReadsWhatComesAfterAllTheSame) {
+TEST_F(TapBufferReaderTest, ReleasesMemoryAndStillReadsLaterRecords) {
   Open();
   tap_.WriteDocument("one", CaptureId());
   EXPECT_EQ(Next(), "one");

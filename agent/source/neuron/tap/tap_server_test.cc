@@ -22,10 +22,10 @@ using ::testing::HasSubstr;
 // Counts and closes the connections.
 class FakeTapServerListener final : public TapServer::Listener {
  public:
-  bool MayAccept() override { return may_accept; }
+  bool MayAccept() override { return can_accept; }
   void OnAccepted(UniqueFd) override { ++accepted; }
 
-  bool may_accept = true;
+  bool can_accept = true;
   int accepted = 0;
 };
 
@@ -55,15 +55,15 @@ class TapServerTest : public ::testing::Test {
   FakeTapServerListener listener_;
 };
 
-TEST_F(TapServerTest, WhoMayNotBeAcceptedWaits) {
+TEST_F(TapServerTest, RefusedPeerWaits) {
   const auto server = Listen();
   ASSERT_TRUE(server.ok()) << server.status();
-  listener_.may_accept = false;
+  listener_.can_accept = false;
   ASSERT_TRUE(CanConnect());
   runner_.FireAllWatches();
   EXPECT_EQ(listener_.accepted, 0);
   EXPECT_EQ(runner_.watches(), 0u) << "or it would fire without end";
-  listener_.may_accept = true;
+  listener_.can_accept = true;
   runner_.AdvanceNs(60'000'000'000);
   runner_.FireAllWatches();
   EXPECT_EQ(listener_.accepted, 1);

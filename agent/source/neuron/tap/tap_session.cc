@@ -101,12 +101,12 @@ absl::StatusOr<bool> TapSession::ReadMessage() {
     return InvalidArgument("the tap sent a message that is too long");
   }
   RETURN_IF_ERROR(
-      TakeMessage(data, static_cast<size_t>(message.size), std::move(message.descriptors)));
+      HandleMessage(data, static_cast<size_t>(message.size), std::move(message.descriptors)));
   return true;
 }
 
-absl::Status TapSession::TakeMessage(const char* data, size_t size,
-                                     std::vector<PeerFd> descriptors) {
+absl::Status TapSession::HandleMessage(const char* data, size_t size,
+                                       std::vector<PeerFd> descriptors) {
   TapMessageHeader header;
   if (size < sizeof header) return InvalidArgument("the tap sent a message of only {} bytes", size);
   std::memcpy(&header, data, sizeof header);
@@ -122,10 +122,10 @@ absl::Status TapSession::TakeMessage(const char* data, size_t size,
   if (!TakeToken()) return InvalidArgument("the tap sends too many messages");
   switch (static_cast<TapMessageType>(header.type)) {
     case TapMessageType::kHello:
-      return TakeGreeting(data, size, std::move(descriptors));
+      return HandleGreeting(data, size, std::move(descriptors));
     case TapMessageType::kStatus:
       if (!descriptors.empty()) return InvalidArgument("the tap sent descriptors with its status");
-      return TakeReport(data, size);
+      return HandleReport(data, size);
     default:
       return InvalidArgument("the tap sent a message of unknown type {}", header.type);
   }
@@ -133,8 +133,8 @@ absl::Status TapSession::TakeMessage(const char* data, size_t size,
 
 // Everything is checked before the listener sees it. A greeting that is refused has its descriptors
 // closed by their PeerFd.
-absl::Status TapSession::TakeGreeting(const char* data, size_t size,
-                                      std::vector<PeerFd> descriptors) {
+absl::Status TapSession::HandleGreeting(const char* data, size_t size,
+                                        std::vector<PeerFd> descriptors) {
   TapHello hello;
   if (greeted_) return InvalidArgument("the tap sent a second HELLO");
   if (size != sizeof hello)
@@ -163,7 +163,7 @@ absl::Status TapSession::TakeGreeting(const char* data, size_t size,
 }
 
 // The text is cleaned, since it reaches logs and people.
-absl::Status TapSession::TakeReport(const char* data, size_t size) {
+absl::Status TapSession::HandleReport(const char* data, size_t size) {
   TapStatus status;
   if (!greeted_) return InvalidArgument("the tap sent its status before HELLO");
   if (size < sizeof status)

@@ -114,9 +114,9 @@ class TapSession {
   absl::StatusOr<bool> ReadMessage();
   // Check one message and hand its contents to the listener. Fail with INVALID_ARGUMENT, or with
   // the listener's error.
-  absl::Status TakeMessage(const char* data, size_t size, std::vector<PeerFd> descriptors);
-  absl::Status TakeGreeting(const char* data, size_t size, std::vector<PeerFd> descriptors);
-  absl::Status TakeReport(const char* data, size_t size);
+  absl::Status HandleMessage(const char* data, size_t size, std::vector<PeerFd> descriptors);
+  absl::Status HandleGreeting(const char* data, size_t size, std::vector<PeerFd> descriptors);
+  absl::Status HandleReport(const char* data, size_t size);
   // Limits the rate of messages; returns false if there are too many.
   bool TakeToken();
   // Sends one packet without blocking.

@@ -74,15 +74,15 @@ void SendPacket(int socket, std::vector<char> bytes, uint8_t mode) {
 }
 
 // Of the first ones: a new one is the lowest that is free, and a run has few at once.
-constexpr int kDescriptorsLookedAt = 64;
-std::bitset<kDescriptorsLookedAt> OpenDescriptors() {
-  std::bitset<kDescriptorsLookedAt> open;
-  for (int fd = 0; fd < kDescriptorsLookedAt; ++fd) open[fd] = fcntl(fd, F_GETFD) >= 0;
+constexpr int kDescriptorsInspected = 64;
+std::bitset<kDescriptorsInspected> OpenDescriptors() {
+  std::bitset<kDescriptorsInspected> open;
+  for (int fd = 0; fd < kDescriptorsInspected; ++fd) open[fd] = fcntl(fd, F_GETFD) >= 0;
   return open;
 }
 
 void Fuzz(std::string_view data) {
-  const std::bitset<kDescriptorsLookedAt> before = OpenDescriptors();
+  const std::bitset<kDescriptorsInspected> before = OpenDescriptors();
   {
     int pair[2];
     Check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);

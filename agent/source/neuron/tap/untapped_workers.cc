@@ -63,14 +63,14 @@ UntappedWorkers::UntappedWorkers(Options options, TaskRunner& runner, const Cloc
 }
 
 void UntappedWorkers::After(uint64_t delay_ns) {
-  runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Look(); }), delay_ns);
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Poll(); }), delay_ns);
 }
 
 // A round is split into steps, so that the sequence is free in between.
-void UntappedWorkers::Look() {
-  const bool over = processes_.Look(clock_.MonotonicNs());
-  if (over) TakeRound();
-  After(over ? kRoundNs : kLookNs);
+void UntappedWorkers::Poll() {
+  const bool over = processes_.Poll(clock_.MonotonicNs());
+  if (over) AddRound();
+  After(over ? kRoundNs : kPollNs);
 }
 
 bool UntappedWorkers::IsListed(const RuntimeProcesses::Process& process) const {
@@ -80,19 +80,19 @@ bool UntappedWorkers::IsListed(const RuntimeProcesses::Process& process) const {
   // A tap may come back, and a process that has only just begun is about to call nrt_init.
   const bool had_time =
       process.rounds > 1 && clock_.MonotonicNs() - started_ns_ >= kReturnPatienceNs;
-  return had_time || LooksElsewhere(process.pid);
+  return had_time || UsesOtherSocket(process.pid);
 }
 
 // Not decided for containers, where this agent's socket may have another path.
-bool UntappedWorkers::LooksElsewhere(uint32_t pid) const {
-  const ProcessWords words = ReadProcessWords(
+bool UntappedWorkers::UsesOtherSocket(uint32_t pid) const {
+  const ProcessDescription words = ReadProcessDescription(
       options_.proc_root, pid, [](std::string_view name) { return name == kSocketVariable; });
   if (!words.has_environment || !proc_.ContainerId(pid).empty()) return false;
   const std::string_view given = VariableOf(words.environment, kSocketVariable);
   return (given.empty() ? kDefaultSocket : given) != options_.socket;
 }
 
-void UntappedWorkers::TakeRound() {
+void UntappedWorkers::AddRound() {
   // First: which processes there are, and whose tap has connected.
   const std::vector<RuntimeProcesses::Process> found =
       processes_.Find([this](uint32_t pid, uint64_t start) {
@@ -145,7 +145,8 @@ bool UntappedWorkers::IsAnotherAgents(const RuntimeProcesses::Process& process,
 // one.
 std::optional<WorkerInfo> UntappedWorkers::Describe(
     const RuntimeProcesses::Process& process) const {
-  const ProcessWords words = ReadProcessWords(options_.proc_root, process.pid, IsWanted);
+  const ProcessDescription words =
+      ReadProcessDescription(options_.proc_root, process.pid, IsWanted);
   if (IsAnotherAgents(process, VariableOf(words.environment, kSocketVariable))) return std::nullopt;
   WorkerInfo info;
   info.identity = {.instance_id = options_.instance_id,
@@ -168,7 +169,7 @@ std::optional<WorkerInfo> UntappedWorkers::Describe(
 
 // In order of certainty: a path that cannot work, a path where this agent is not, and otherwise the
 // reasons that remain.
-void UntappedWorkers::ExplainTap(const ProcessWords& words, WorkerInfo& info) const {
+void UntappedWorkers::ExplainTap(const ProcessDescription& words, WorkerInfo& info) const {
   const std::string_view given = VariableOf(words.environment, kSocketVariable);
   const std::string_view socket = given.empty() ? kDefaultSocket : given;
   if (socket.size() >= sizeof(sockaddr_un::sun_path)) {
@@ -198,7 +199,7 @@ void UntappedWorkers::ExplainTap(const ProcessWords& words, WorkerInfo& info) co
 }
 
 // In order of certainty, by what LD_PRELOAD of the process and of its ancestors shows.
-std::string UntappedWorkers::ExplainNoTap(const ProcessWords& words, uint32_t pid) const {
+std::string UntappedWorkers::ExplainNoTap(const ProcessDescription& words, uint32_t pid) const {
   const std::string_view preload = VariableOf(words.environment, kPreloadVariable);
   if (preload.find(kTapName) != std::string_view::npos) {
     return fmt::format(
@@ -238,7 +239,8 @@ uint32_t UntappedWorkers::AncestorWithTap(uint32_t pid, std::string& preload) co
   std::vector<uint32_t> ancestors = processes_.AncestorsOf(pid);
   if (ancestors.size() > kPreloadAncestorsMax) ancestors.resize(kPreloadAncestorsMax);
   for (const uint32_t ancestor : ancestors) {
-    const ProcessWords words = ReadProcessWords(options_.proc_root, ancestor, is_preload);
+    const ProcessDescription words =
+        ReadProcessDescription(options_.proc_root, ancestor, is_preload);
     const std::string_view value = VariableOf(words.environment, kPreloadVariable);
     if (value.find(kTapName) == std::string_view::npos) continue;
     preload = value;

@@ -28,7 +28,7 @@ class UntappedWorkers final : public Source {
   static constexpr uint64_t kFirstRoundNs = 1'000'000'000;
   static constexpr uint64_t kRoundNs = 5'000'000'000;
   // Time between the steps of one round.
-  static constexpr uint64_t kLookNs = 20'000'000;
+  static constexpr uint64_t kPollNs = 20'000'000;
   // Taps that lost their agent reconnect within this time.
   static constexpr uint64_t kReturnPatienceNs = 12'000'000'000;
 
@@ -65,23 +65,23 @@ class UntappedWorkers final : public Source {
   // Runs Look after the delay.
   void After(uint64_t delay_ns);
   // One step of a round.
-  void Look();
+  void Poll();
   // Compares what a round found with what was reported, and reports the changes.
-  void TakeRound();
+  void AddRound();
   // Returns whether the process is to be reported: it has no tap, or its tap has had time to
   // connect.
   bool IsListed(const RuntimeProcesses::Process& process) const;
   // Returns whether its tap looks for another socket than this agent's, so that it need not be
   // waited for.
-  bool LooksElsewhere(uint32_t pid) const;
+  bool UsesOtherSocket(uint32_t pid) const;
   // Returns whether another agent is responsible for the process.
   bool IsAnotherAgents(const RuntimeProcesses::Process& process, std::string_view socket) const;
   // Returns the report about a process; nothing if it is another agent's.
   std::optional<WorkerInfo> Describe(const RuntimeProcesses::Process& process) const;
   // Explain why the tap of this process has not connected, or is not loaded: the values that were
   // found, and what to do.
-  void ExplainTap(const ProcessWords& words, WorkerInfo& info) const;
-  std::string ExplainNoTap(const ProcessWords& words, uint32_t pid) const;
+  void ExplainTap(const ProcessDescription& words, WorkerInfo& info) const;
+  std::string ExplainNoTap(const ProcessDescription& words, uint32_t pid) const;
   // Returns the nearest of its ancestors whose LD_PRELOAD names the tap; 0 if there is none.
   uint32_t AncestorWithTap(uint32_t pid, std::string& preload) const;
   // Reports the worker as refused in a capture that selects it.

@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(ReportedCommandTest, HoldsNoArgumentsUnlessTold) {
+TEST(ReportedCommandTest, OmitsArgumentsUnlessConfigured) {
   EXPECT_EQ(ReportedCommand("/usr/bin/python3 train.py --token secret", false), "/usr/bin/python3");
   EXPECT_EQ(ReportedCommand("python train.py --x", true), "python train.py --x");
   EXPECT_EQ(ReportedCommand("", false), "");
@@ -65,7 +65,7 @@ class UntappedWorkersTest : public ::testing::Test {
   const CaptureId capture_ = *CaptureId::FromBytes("0123456789abcdef");
 };
 
-TEST_F(UntappedWorkersTest, SaysWhatToDoAboutAWorkerWithoutATap) {
+TEST_F(UntappedWorkersTest, ExplainsHowToLoadMissingTap) {
   FakeProc::Process process = Untapped();
   process.environment = {"SLURM_JOB_ID=4711", "NEURONTRACE_LABELS=team=search"};
   proc_.Put(process);
@@ -87,7 +87,7 @@ TEST_F(UntappedWorkersTest, SaysWhatToDoAboutAWorkerWithoutATap) {
   EXPECT_EQ(listener_.gone, 1);
 }
 
-TEST_F(UntappedWorkersTest, SaysWhereThePreloadDidNotHelp) {
+TEST_F(UntappedWorkersTest, ExplainsIneffectivePreload) {
   FakeProc::Process process = Untapped();
   process.environment = {"LD_PRELOAD=/nowhere/libneurontrace_tap.so"};
   proc_.Put(process);
@@ -98,7 +98,7 @@ TEST_F(UntappedWorkersTest, SaysWhereThePreloadDidNotHelp) {
 }
 
 // A script that sets LD_PRELOAD to its allocator takes the tap out.
-TEST_F(UntappedWorkersTest, SaysWhoReplacedThePreload) {
+TEST_F(UntappedWorkersTest, NamesProgramThatReplacedPreload) {
   proc_.Put({.pid = 5,
              .command = "bash run.sh",
              .environment = {"LD_PRELOAD=/opt/neurontrace/lib/libneurontrace_tap.so"}});
@@ -127,7 +127,7 @@ TEST_F(UntappedWorkersTest, SaysWhoReplacedThePreload) {
               HasSubstr("LD_PRELOAD=/opt/libneurontrace_tap.so:/usr/lib/libtcmalloc.so.4"));
 }
 
-TEST_F(UntappedWorkersTest, SaysWhereATapLooksForItsAgent) {
+TEST_F(UntappedWorkersTest, ReportsSocketPathOfTap) {
   FakeProc::Process process = Tapped();
   process.environment = {"NEURONTRACE_AGENT_SOCKET=/run/typo.sock"};
   proc_.Put(process);
@@ -157,7 +157,7 @@ TEST_F(UntappedWorkersTest, SaysWhereATapLooksForItsAgent) {
   EXPECT_THAT(Worker(23)->detail, HasSubstr("nrt_init has not been called"));
 }
 
-TEST_F(UntappedWorkersTest, ATapThatHasNotConnectedIsGivenTime) {
+TEST_F(UntappedWorkersTest, AllowsTapTimeToConnect) {
   proc_.Put(Tapped());
   Seconds(11);
   EXPECT_EQ(Worker(20), nullptr);  // taps come back to an agent that is new
@@ -187,7 +187,7 @@ TEST_F(UntappedWorkersTest, AWorkerWhoseTapConnectsIsItsTaps) {
   EXPECT_EQ(workers_->size(), 0u);
 }
 
-TEST_F(UntappedWorkersTest, WhoLooksForAnotherAgentIsThatOnes) {
+TEST_F(UntappedWorkersTest, WorkerOfOtherAgentIsNotReported) {
   FakeProc::Process theirs = Untapped();
   theirs.environment = {"NEURONTRACE_AGENT_SOCKET=/run/other.sock"};
   proc_.Put(theirs);
@@ -201,7 +201,7 @@ TEST_F(UntappedWorkersTest, WhoLooksForAnotherAgentIsThatOnes) {
 }
 
 // Looking at it may wait for the file system of whoever made it.
-TEST_F(UntappedWorkersTest, APathThatAJobNamesIsNotLookedAt) {
+TEST_F(UntappedWorkersTest, DoesNotOpenPathsNamedByJobs) {
   const std::string file = proc_.root() + "/agent.sock";
   std::ofstream(file) << "";
   FakeProc::Process process = Untapped();
@@ -239,14 +239,14 @@ TEST_F(UntappedWorkersTest, CapturesThatSelectItAreRefused) {
   EXPECT_EQ(listener_.states.size(), 2u);
 }
 
-TEST_F(UntappedWorkersTest, TheRefusalOfATapThatDidNotConnectIsAnother) {
+TEST_F(UntappedWorkersTest, UnconnectedTapHasDistinctObstacle) {
   proc_.Put(Tapped());
   Seconds(30);
   workers_->ApplyOrder(SourceOrder::Start(capture_, {}, {}));
   EXPECT_EQ(listener_.statuses[capture_].obstacle, CaptureObstacle::kNotInitialised);
 }
 
-TEST_F(UntappedWorkersTest, WhoseOtherAgentIsGoneIsMissedAgain) {
+TEST_F(UntappedWorkersTest, ReportsWorkerAgainWhenOtherAgentIsGone) {
   FakeProc::Process theirs = Untapped();
   theirs.environment = {"NEURONTRACE_AGENT_SOCKET=/run/other.sock"};
   proc_.Put(theirs);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/certificate/clock_judgement.h"
+#include "aggregator/certificate/clock_findings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,13 +31,13 @@ InstanceClock Clock(const std::string& instance_id, uint64_t bound_ns) {
   return clock;
 }
 
-TEST(ClockJudgementTest, SaysHowWellEachClockIsKnownAndWhichIsTheWorst) {
+TEST(ClockFindingsTest, ReportsBoundOfEachClockAndTheWorst) {
   Certificate certificate;
   certificate.workers = {Worker("i-a"), Worker("i-b"), Worker("i-c")};
   CaptureClocks clocks;
   clocks.instances = {Clock("i-a", 31'240), Clock("i-b", 40'000)};
   clocks.window = {5'000, 6'000};
-  JudgeClocks(clocks, certificate);
+  AddClockFindings(clocks, certificate);
   EXPECT_TRUE(certificate.workers[0].clock.aligned);
   EXPECT_EQ(certificate.workers[0].clock.bound_ns, 31'240u);
   EXPECT_EQ(certificate.workers[0].clock.likely_bound_ns, 3'124u);
@@ -48,12 +48,12 @@ TEST(ClockJudgementTest, SaysHowWellEachClockIsKnownAndWhichIsTheWorst) {
                           "reference, likely within 4.0 us (worst: i-b)"));
 }
 
-TEST(ClockJudgementTest, SaysWhereOrderIsShownThatCannotBe) {
+TEST(ClockFindingsTest, ReportsImpossibleOrder) {
   CaptureClocks clocks;
   clocks.order = {{.event_type = "cc_running", .instances = 9, .words = "all in order"},
                   {.event_type = "enc_barrier", .instances = 9, .violated = 1, .words = "1 of 9"}};
   Certificate certificate;
-  JudgeClocks(clocks, certificate);
+  AddClockFindings(clocks, certificate);
   EXPECT_THAT(certificate.notes, ElementsAre("1 of 9"));
 }
 
@@ -71,14 +71,14 @@ InstanceClock ClockOfBounds(const std::vector<uint64_t>& bounds) {
   return clock;
 }
 
-TEST(ClockJudgementTest, NamesTheTimesInWhichNoOrderIsKnown) {
+TEST(ClockFindingsTest, NamesTheTimesInWhichNoOrderIsKnown) {
   Certificate certificate;
   certificate.workers = {Worker("i-a")};
   CaptureClocks clocks;
   clocks.instances = {
       ClockOfBounds({9'000'000, 1'000, 1'000, 2'000'000, 3'000'000, 1'000, 1'000, 9'000'000})};
   clocks.window = {1 * kMillisecond, 7 * kMillisecond - 1};
-  JudgeClocks(clocks, certificate);
+  AddClockFindings(clocks, certificate);
   ASSERT_EQ(certificate.notes.size(), 2u);  // the first and the last are beyond the capture
   EXPECT_THAT(certificate.notes[1],
               AllOf(HasSubstr("from 0.002 s to 0.004 s of the capture the clock of i-a"),
@@ -86,7 +86,7 @@ TEST(ClockJudgementTest, NamesTheTimesInWhichNoOrderIsKnown) {
 }
 
 // As where the evidence of a stretch is missing.
-TEST(ClockJudgementTest, AClockThatIsNotKnownMakesTheCaptureIncomplete) {
+TEST(ClockFindingsTest, AClockThatIsNotKnownMakesTheCaptureIncomplete) {
   CaptureClocks clocks;
   clocks.instances = {Clock("i-a", 31'240), ClockOfBounds({1'000, UINT64_MAX, UINT64_MAX, 1'000})};
   clocks.instances[1].instance_id = "i-b";
@@ -97,7 +97,7 @@ TEST(ClockJudgementTest, AClockThatIsNotKnownMakesTheCaptureIncomplete) {
     certificate.workers = {Worker("i-a"), Worker("i-b")};
     certificate.provisional = is_provisional;
     certificate.complete = !is_provisional;
-    JudgeClocks(clocks, certificate);
+    AddClockFindings(clocks, certificate);
     EXPECT_TRUE(certificate.workers[0].clock.aligned);
     EXPECT_FALSE(certificate.workers[1].clock.aligned);
     EXPECT_EQ(certificate.workers[1].clock.bound_ns, 0u);
@@ -120,15 +120,15 @@ TEST(ClockJudgementTest, AClockThatIsNotKnownMakesTheCaptureIncomplete) {
   }
 }
 
-TEST(ClockJudgementTest, SaysNothingOfClocksOfWhichNothingIsKnown) {
+TEST(ClockFindingsTest, ReportsNothingAboutUnknownClocks) {
   Certificate certificate;
   certificate.workers = {Worker("i-a")};
-  JudgeClocks({}, certificate);
+  AddClockFindings({}, certificate);
   EXPECT_FALSE(certificate.workers[0].clock.aligned);
   EXPECT_THAT(certificate.notes, IsEmpty());
 }
 
-TEST(ClockJudgementTest, KeepsTheListOfDoubtsShort) {
+TEST(ClockFindingsTest, KeepsTheListOfDoubtsShort) {
   Certificate certificate;
   certificate.workers = {Worker("i-a")};
   CaptureClocks clocks;
@@ -136,12 +136,12 @@ TEST(ClockJudgementTest, KeepsTheListOfDoubtsShort) {
   for (int i = 0; i < 40; ++i) bounds.insert(bounds.end(), {2'000'000, 1'000, 1'000});
   clocks.instances = {ClockOfBounds(bounds)};
   clocks.window = {0, bounds.size() * kMillisecond - 1};
-  JudgeClocks(clocks, certificate);
+  AddClockFindings(clocks, certificate);
   EXPECT_EQ(certificate.notes.size(), 1u + 16 + 1);
   EXPECT_EQ(certificate.notes.back(), "and 24 more such times");
 }
 
-TEST(ClockJudgementTest, FilesWithTimesOfTheirOwnAreWithinNothing) {
+TEST(ClockFindingsTest, FilesWithTimesOfTheirOwnAreWithinNothing) {
   Certificate certificate;
   certificate.workers = {Worker("i-a"), Worker("i-b")};
   StreamCertificate own;
@@ -151,7 +151,7 @@ TEST(ClockJudgementTest, FilesWithTimesOfTheirOwnAreWithinNothing) {
   CaptureClocks clocks;
   clocks.instances = {Clock("i-a", 50'000), Clock("i-b", 40'000)};
   clocks.window = {5'000, 6'000};
-  JudgeClocks(clocks, certificate);
+  AddClockFindings(clocks, certificate);
   EXPECT_FALSE(certificate.workers[0].clock.aligned);
   EXPECT_EQ(certificate.workers[0].clock.words, "own time, not aligned");
   EXPECT_EQ(certificate.workers[1].clock.words, "within 40.0 us, 1 of 2 files not aligned");

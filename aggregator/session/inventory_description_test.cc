@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/session/inventory_words.h"
+#include "aggregator/session/inventory_description.h"
 
 #include <gtest/gtest.h>
 
@@ -8,14 +8,14 @@
 namespace neurontrace {
 namespace {
 
-TEST(NearestName, CountsWhatHasToChange) {
+TEST(NearestName, CountsEdits) {
   EXPECT_EQ(EditDistance("", ""), 0u);
   EXPECT_EQ(EditDistance("", "abc"), 3u);
   EXPECT_EQ(EditDistance("kitten", "sitting"), 3u);
   EXPECT_EQ(EditDistance("cc_runnign", "cc_running"), 1u);  // two exchanged
 }
 
-TEST(NearestName, FindsWhatWasMeantAndNothingElse) {
+TEST(NearestName, FindsNearestNameOnly) {
   const std::vector<std::string> names = {"cc_running", "nc_exec_running", "nrt_tensor_read"};
   EXPECT_EQ(NearestName("cc_runing", names), "cc_running");
   EXPECT_EQ(NearestName("nrt_tensor_raed", names), "nrt_tensor_read");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/align/device/sync_judgement.h"
+#include "aggregator/align/device/sync_classification.h"
 
 #include <algorithm>
 #include <cmath>
@@ -60,9 +60,9 @@ class EnvelopeNoise {
 };
 
 // Judges samples whose delays make the offset larger.
-SyncJudgement JudgeLate(std::span<const SyncSample> samples, double apart_least_ns,
-                        const EnvelopeParameters& parameters) {
-  SyncJudgement judgement;
+SyncClassification ClassifyLate(std::span<const SyncSample> samples, double apart_least_ns,
+                                const EnvelopeParameters& parameters) {
+  SyncClassification judgement;
   judgement.rejected.assign(samples.size(), false);
   judgement.likely.assign(samples.size(), {-kInfinity, kInfinity});
   judgement.allowance.assign(samples.size(), 0);
@@ -95,9 +95,9 @@ SyncJudgement JudgeLate(std::span<const SyncSample> samples, double apart_least_
 }
 
 // Judges samples that are as often early as late: only their spread is known.
-SyncJudgement JudgeSymmetric(std::span<const SyncSample> samples,
-                             const SyncParameters& parameters) {
-  SyncJudgement judgement;
+SyncClassification ClassifySymmetric(std::span<const SyncSample> samples,
+                                     const SyncParameters& parameters) {
+  SyncClassification judgement;
   judgement.rejected.assign(samples.size(), false);
   judgement.allowance.assign(samples.size(), 0);
   const std::vector<double> lower = LowerEnvelope(samples, parameters.envelope);
@@ -133,18 +133,18 @@ SyncOrder SyncOrderVote::Result() const {
   return SyncOrder::kEitherFirst;
 }
 
-SyncJudgement JudgeSyncPoints(std::span<const SyncSample> samples, SyncOrder order,
-                              const SyncParameters& parameters) {
+SyncClassification ClassifySyncPoints(std::span<const SyncSample> samples, SyncOrder order,
+                                      const SyncParameters& parameters) {
   if (order == SyncOrder::kHostAfter) {
-    return JudgeLate(samples, parameters.apart_least_ns, parameters.envelope);
+    return ClassifyLate(samples, parameters.apart_least_ns, parameters.envelope);
   }
   if (order == SyncOrder::kHostBefore) {
-    SyncJudgement judgement =
-        JudgeLate(Mirror(samples), parameters.apart_least_ns, Mirror(parameters.envelope));
+    SyncClassification judgement =
+        ClassifyLate(Mirror(samples), parameters.apart_least_ns, Mirror(parameters.envelope));
     for (Interval& likely : judgement.likely) likely = {-likely.max, -likely.min};
     return judgement;
   }
-  return JudgeSymmetric(samples, parameters);
+  return ClassifySymmetric(samples, parameters);
 }
 
 }  // namespace neurontrace

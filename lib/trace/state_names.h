@@ -11,7 +11,7 @@
 // of a later version is "not known"; an unknown mode of a capture is shown as "stream".
 namespace neurontrace {
 
-constexpr std::string_view WordsOf(WorkerState state) {
+constexpr std::string_view ToString(WorkerState state) {
   switch (state) {
     case WorkerState::kUnspecified:
       break;
@@ -35,7 +35,7 @@ constexpr std::string_view WordsOf(WorkerState state) {
   return "not known";
 }
 
-constexpr std::string_view WordsOf(CaptureState state) {
+constexpr std::string_view ToString(CaptureState state) {
   switch (state) {
     case CaptureState::kUnspecified:
       break;
@@ -55,7 +55,7 @@ constexpr std::string_view WordsOf(CaptureState state) {
   return "not known";
 }
 
-constexpr std::string_view WordsOf(CaptureMode mode) {
+constexpr std::string_view ToString(CaptureMode mode) {
   switch (mode) {
     case CaptureMode::kStream:
       break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/how_to_open.h"
+#include "cli/open_instructions.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ constexpr uint64_t kCompressedBrowserBytesMax = 20'000'000;
 
 }  // namespace
 
-std::string HowToOpen(const v1::ExportRequest& request, const std::string& path) {
+std::string OpenInstructions(const v1::ExportRequest& request, const std::string& path) {
   // One of several formats may be a trace.
   const auto& more = request.more_formats();
   const bool has_trace =
@@ -51,11 +51,11 @@ std::string HowToOpen(const v1::ExportRequest& request, const std::string& path)
   return "Open it at https://ui.perfetto.dev (the file stays on this machine).";
 }
 
-void SayHowToOpen(const Context& context, int exit_code, const v1::ExportRequest& request,
-                  const std::string& path) {
+void PrintOpenInstructions(const Context& context, int exit_code, const v1::ExportRequest& request,
+                           const std::string& path) {
   const bool has_file = exit_code == kExitDone || exit_code == kExitIncomplete;
   if (!has_file || context.json || (!path.empty() && !LeadsToFile(path))) return;
-  const std::string words = HowToOpen(request, path);
+  const std::string words = OpenInstructions(request, path);
   if (!words.empty()) Print(context.results, "{}\n", words);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/certificate/clock_judgement.h"
+#include "aggregator/certificate/clock_findings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,7 +24,7 @@ constexpr size_t kInstancesNamedMax = 4;
 
 // Returns the stretches of a window in which the clock is known to worse than kOrderUnknownNs.
 // Joins adjacent pieces: a map has many, and a note for each would describe one doubt many times.
-std::vector<ClockBound> DoubtsOf(const ClockMap& map, const ReferenceWindow& window) {
+std::vector<ClockBound> FindWideBounds(const ClockMap& map, const ReferenceWindow& window) {
   std::vector<ClockBound> doubts;
   for (const ClockBound& bound : BoundsIn(map, window)) {
     if (bound.bound_ns <= kOrderUnknownNs) continue;
@@ -40,14 +40,14 @@ std::vector<ClockBound> DoubtsOf(const ClockMap& map, const ReferenceWindow& win
 
 // Adds a note for each doubt of one clock; counts those beyond kNotesMax in `further`. Times are
 // seconds since the begin of the window.
-void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
-                std::vector<std::string>& notes, size_t& further) {
+void AddDoubts(const InstanceClock& clock, const ReferenceWindow& window,
+               std::vector<std::string>& notes, size_t& further) {
   const auto seconds = [&window](uint64_t ns) {
     return static_cast<double>(SubtractSaturating(ns, window.begin_ns)) / 1e9;
   };
   // A capture without stamps has no time in which a doubt could matter.
   if (window.end_ns <= window.begin_ns) return;
-  for (const ClockBound& doubt : DoubtsOf(clock.realtime, window)) {
+  for (const ClockBound& doubt : FindWideBounds(clock.realtime, window)) {
     if (notes.size() >= kNotesMax) {
       ++further;
       continue;
@@ -101,7 +101,7 @@ std::string DescribeClockBound(uint64_t ns) {
 }
 
 // The notes come in this order: violations, the worst bound, then the doubts of each clock.
-void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
+void AddClockFindings(const CaptureClocks& clocks, Certificate& certificate) {
   // Only violations: what could not be compared proves nothing and is reported among the clocks
   // alone.
   for (const OrderCheck& check : clocks.order) {
@@ -145,7 +145,7 @@ void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
   std::vector<std::string> doubts;
   size_t further = 0;
   for (const InstanceClock& clock : clocks.instances) {
-    NoteDoubts(clock, clocks.window, doubts, further);
+    AddDoubts(clock, clocks.window, doubts, further);
   }
   if (further > 0) doubts.push_back(fmt::format("and {} more such times", further));
   certificate.notes.insert(certificate.notes.end(), doubts.begin(), doubts.end());

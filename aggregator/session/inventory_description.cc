@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/session/inventory_words.h"
+#include "aggregator/session/inventory_description.h"
 
 #include <fmt/format.h>
 

@@ -17,7 +17,7 @@ inline constexpr uint64_t kOrderUnknownNs = 1'000'000;
 // bound, and the times in which a clock is known too badly to order events of two instances. A
 // clock that is unknown for a part of an ended capture is a finding. A pure function, called after
 // MakeCertificate.
-void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate);
+void AddClockFindings(const CaptureClocks& clocks, Certificate& certificate);
 
 // Returns a text with a unit that fits: "0.3 us", "31.2 us", "2.500 ms", "1.204 s", or "not known"
 // for kNoBound. The value is rounded to the last digit shown, without reaching the next unit.

@@ -27,7 +27,7 @@ class CaptureTextTest : public CommandLineTest {
   const std::string path_ = testing::TempDir() + "/cli_capture_words.json";
 };
 
-TEST_F(CaptureTextTest, OptionsThatMeanNothingToAWordAreRefused) {
+TEST_F(CaptureTextTest, RejectsOptionsUnknownToSubcommand) {
   EXPECT_EQ(RunCli({"capture", "start", "-o", path_.c_str()}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--out does not apply to neurontrace capture start"));
   EXPECT_THAT(err_, HasSubstr("neurontrace capture stop ID -o FILE"));
@@ -39,7 +39,7 @@ TEST_F(CaptureTextTest, OptionsThatMeanNothingToAWordAreRefused) {
   EXPECT_EQ(service_.stopped, "");
 }
 
-TEST_F(CaptureTextTest, StartSaysWhatItLeavesOutAndQuietSaysNothing) {
+TEST_F(CaptureTextTest, StartReportsOmissionsUnlessQuiet) {
   EXPECT_EQ(RunCli({"capture", "start", "--job", "b"}), kExitDone);
   EXPECT_EQ(out_, std::string(kCaptureId) + "\n");
   EXPECT_EQ(err_, "omitting allocation events; --all-events includes them\n");
@@ -50,7 +50,7 @@ TEST_F(CaptureTextTest, StartSaysWhatItLeavesOutAndQuietSaysNothing) {
   }
 }
 
-TEST_F(CaptureTextTest, SectionsOfFilesAreOfOneWordAlone) {
+TEST_F(CaptureTextTest, SectionsBelongToOneSubcommand) {
   WriteConfig(
       "[capture]\n"
       "name = \"mine\"\n"
@@ -75,7 +75,7 @@ TEST_F(CaptureTextTest, SectionsOfFilesAreOfOneWordAlone) {
   EXPECT_EQ(RunCli({"flight-recorder", "status"}), kExitDone) << "job is of flight-recorder off";
 }
 
-TEST_F(CaptureTextTest, WhatAFileSaysGivesWayToWhatIsTyped) {
+TEST_F(CaptureTextTest, CommandLineOverridesFile) {
   WriteConfig(
       "[capture]\n"
       "duration = \"30s\"\n"
@@ -100,7 +100,7 @@ TEST_F(CaptureTextTest, WhatAFileSaysGivesWayToWhatIsTyped) {
   EXPECT_EQ(service_.export_request.capture_id(), "") << "a continuous capture has no end";
 }
 
-TEST_F(CaptureTextTest, WhatIsWrongInAFileIsNamedByItsLine) {
+TEST_F(CaptureTextTest, ReportsLineOfFileError) {
   WriteConfig("[capture]\nall-events = true\nevent-type = \"hardware\"\n");
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--all-events is set in " + config_ + ":2"));

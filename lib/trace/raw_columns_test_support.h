@@ -15,31 +15,31 @@
 
 namespace neurontrace {
 
-struct KeyByHand {
+struct RawKey {
   uint32_t name = 0;  // number of a string
   ValueType type = ValueType::kNull;
   KeyScope scope = KeyScope::kData;
   uint64_t value = 0;  // of each event; of text, the number of a string
 };
 
-struct ShapeByHand {
+struct RawShape {
   uint32_t event_type = 0;  // number of a string
   Phase phase = Phase::kInstant;
   uint8_t present = FieldBit(Field::kTimestamp);
-  std::vector<KeyByHand> keys;
+  std::vector<RawKey> keys;
 };
 
-struct EventByHand {
+struct RawEvent {
   uint64_t timestamp_ns = 0;  // not decreasing
   uint16_t shape = 0;
   uint64_t field = 0;  // the value of each field that its shape has
 };
 
-class ColumnsByHand {
+class RawColumns {
  public:
   std::vector<std::string> strings;
-  std::vector<ShapeByHand> shapes;
-  std::vector<EventByHand> events;
+  std::vector<RawShape> shapes;
+  std::vector<RawEvent> events;
 
   std::string Bytes() const {
     std::string out(1, static_cast<char>(chunk_format::kVersion));
@@ -48,11 +48,11 @@ class ColumnsByHand {
     PutShapes(out);
     PutShapeOf(out);
     std::vector<uint64_t> times;
-    for (const EventByHand& event : events) times.push_back(event.timestamp_ns);
+    for (const RawEvent& event : events) times.push_back(event.timestamp_ns);
     PutIntegers(times, out);
     for (const Field field : chunk_format::kFieldColumns) PutField(field, out);
     for (size_t s = 0; s < shapes.size(); ++s) {
-      for (const KeyByHand& key : shapes[s].keys) PutKey(key, Rows(s), out);
+      for (const RawKey& key : shapes[s].keys) PutKey(key, Rows(s), out);
     }
     return out;
   }
@@ -74,7 +74,7 @@ class ColumnsByHand {
   }
   size_t Rows(size_t shape) const {
     size_t rows = 0;
-    for (const EventByHand& event : events) rows += event.shape == shape;
+    for (const RawEvent& event : events) rows += event.shape == shape;
     return rows;
   }
   void PutStrings(std::string& out) const {
@@ -88,13 +88,13 @@ class ColumnsByHand {
   }
   void PutShapes(std::string& out) const {
     std::string column;
-    for (const ShapeByHand& shape : shapes) {
+    for (const RawShape& shape : shapes) {
       Put(shape.event_type, column);
       column += static_cast<char>(shape.phase);
       column += static_cast<char>(shape.present);
       column += '\0';  // quoted
       Put(shape.keys.size(), column);
-      for (const KeyByHand& key : shape.keys) {
+      for (const RawKey& key : shape.keys) {
         Put(key.name, column);
         column += static_cast<char>(chunk_format::PackKey(key.type, key.scope));
       }
@@ -103,7 +103,7 @@ class ColumnsByHand {
   }
   void PutShapeOf(std::string& out) const {
     std::string column;
-    for (const EventByHand& event : events) {
+    for (const RawEvent& event : events) {
       column += static_cast<char>(event.shape & 0xff);
       if (shapes.size() > chunk_format::kByteShapesMax) {
         column += static_cast<char>(event.shape >> 8);
@@ -113,12 +113,12 @@ class ColumnsByHand {
   }
   void PutField(Field field, std::string& out) const {
     std::vector<uint64_t> values;
-    for (const EventByHand& event : events) {
+    for (const RawEvent& event : events) {
       if ((shapes[event.shape].present & FieldBit(field)) != 0) values.push_back(event.field);
     }
     PutIntegers(values, out);
   }
-  static void PutKey(const KeyByHand& key, size_t rows, std::string& out) {
+  static void PutKey(const RawKey& key, size_t rows, std::string& out) {
     switch (key.type) {
       case ValueType::kNull:
         return;

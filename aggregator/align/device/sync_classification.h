@@ -39,7 +39,7 @@ class SyncOrderVote {
 
 // The judgement of the sync points of one segment about its curve. All vectors have an element for
 // each sample.
-struct SyncJudgement {
+struct SyncClassification {
   // For each sample, the interval of the curve if the assumption holds; infinite: unknown.
   std::vector<Interval> likely;
   // For each sample, how far the curve may still be beyond that because few others support it.
@@ -50,7 +50,7 @@ struct SyncJudgement {
 
 // Requires samples in ascending order of time that passed the gate. `order` is learned or known.
 // Pure.
-SyncJudgement JudgeSyncPoints(std::span<const SyncSample> samples, SyncOrder order,
-                              const SyncParameters& parameters);
+SyncClassification ClassifySyncPoints(std::span<const SyncSample> samples, SyncOrder order,
+                                      const SyncParameters& parameters);
 
 }  // namespace neurontrace

@@ -10,9 +10,12 @@ export class RowFilter {
   constructor(readonly text: string) {
     for (const part of text.toLowerCase().split(/\s+/)) {
       const rank = /^(?:rank|gid):(\d{1,9})(?:-(\d{1,9}))?$/.exec(part);
-      if (rank) this.ranks.push([Number(rank[1]), Number(rank[2] ?? rank[1])]);
-      else if (part.length > 1 && part[0] === '-') this.without.push(part.slice(1));
-      else if (part) this.words.push(part);
+      if (rank)
+        this.ranks.push([Number(rank[1]), Number(rank[2] ?? rank[1])]);
+      else if (part.length > 1 && part[0] === '-')
+        this.without.push(part.slice(1));
+      else if (part)
+        this.words.push(part);
     }
   }
 
@@ -23,8 +26,10 @@ export class RowFilter {
   accepts(stream: Stream, instanceLabel: string, rowNames: string[]): boolean {
     if (this.isEmpty) return true;
     const {gid} = stream;
-    if (this.ranks.length && (gid === null || !this.ranks.some(([first, last]) => gid >= first && gid <= last))) return false;
-    const text = [stream.label, stream.process, stream.job, stream.kind, instanceLabel, ...rowNames].join(' ').toLowerCase();
+    if (this.ranks.length && (gid === null || !this.ranks.some(([first, last]) => gid >= first && gid <= last)))
+      return false;
+    const text =
+        [stream.label, stream.process, stream.job, stream.kind, instanceLabel, ...rowNames].join(' ').toLowerCase();
     return this.words.every(word => text.includes(word)) && !this.without.some(word => text.includes(word));
   }
 }

@@ -15,16 +15,16 @@ export interface KnownRow {
 
 // One line of the tree and its strip on the canvas. Heights are in units of one nesting level.
 export interface Track {
-  kind: 'instance' | 'rank' | 'row';
+  kind: 'instance'|'rank'|'row';
   key: string;
   instance: number;
-  stream: number;      // its number; -1 for instances
-  row: KnownRow | null;
+  stream: number;  // its number; -1 for instances
+  row: KnownRow|null;
   expanded: boolean;
   pinned: boolean;
   top: number;
   units: number;
-  count: number;       // of an instance: its ranks that are shown
+  count: number;  // of an instance: its ranks that are shown
 }
 
 const kCounterUnits = 2;
@@ -71,7 +71,7 @@ export class TrackTree {
     this.tracks = [];
     this.pinnedTracks = [];
     const {layout, filter} = this;
-    let instance = -1, header: Track | null = null;
+    let instance = -1, header: Track|null = null;
     for (const stream of layout.streams) {
       if (this.hidden.has(stream.number)) continue;
       const rowNames = filter.isEmpty ? [] : (this.rowsOf.get(stream.number) ?? []).map(row => row.name);
@@ -82,8 +82,18 @@ export class TrackTree {
       }
       if (stream.instance !== instance || !header) {
         instance = stream.instance;
-        header = {kind: 'instance', key: `i${instance}`, instance, stream: -1, row: null, pinned: false, top: 0, units: 1,
-                  expanded: !this.collapsedInstances.has(instance), count: 0};
+        header = {
+          kind: 'instance',
+          key: `i${instance}`,
+          instance,
+          stream: -1,
+          row: null,
+          pinned: false,
+          top: 0,
+          units: 1,
+          expanded: !this.collapsedInstances.has(instance),
+          count: 0
+        };
         this.tracks.push(header);
       }
       ++header.count;
@@ -95,11 +105,23 @@ export class TrackTree {
 
   private addStream(into: Track[], stream: number, instance: number, pinned: boolean): void {
     const expanded = this.expanded.has(stream);
-    into.push({kind: 'rank', key: `s${stream}`, instance, stream, row: null, expanded, pinned, top: 0, units: 1, count: 0});
+    into.push(
+        {kind: 'rank', key: `s${stream}`, instance, stream, row: null, expanded, pinned, top: 0, units: 1, count: 0});
     if (!expanded) return;
     for (const row of this.rowsOf.get(stream) ?? []) {
       const units = row.source === 'counter' ? kCounterUnits : row.depth;
-      into.push({kind: 'row', key: `r${stream}.${row.row}`, instance, stream, row, expanded: false, pinned, top: 0, units, count: 0});
+      into.push({
+        kind: 'row',
+        key: `r${stream}.${row.row}`,
+        instance,
+        stream,
+        row,
+        expanded: false,
+        pinned,
+        top: 0,
+        units,
+        count: 0
+      });
     }
   }
 
@@ -108,15 +130,18 @@ export class TrackTree {
     let low = 0, high = this.tracks.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (this.tracks[middle].top <= unit) low = middle; else high = middle - 1;
+      if (this.tracks[middle].top <= unit)
+        low = middle;
+      else
+        high = middle - 1;
     }
     return low;
   }
 
-  find(stream: number, row: number): Track | undefined {
+  find(stream: number, row: number): Track|undefined {
     const all = this.pinned.has(stream) ? this.pinnedTracks : this.tracks;
     return all.find(track => track.kind === 'row' && track.stream === stream && track.row?.row === row) ??
-      all.find(track => track.kind === 'rank' && track.stream === stream);
+        all.find(track => track.kind === 'rank' && track.stream === stream);
   }
 }
 

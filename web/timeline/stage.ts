@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import {SpanTile} from '../model/span_tile';
 import {element} from '../widgets/dom';
+
 import {BlockLoader, kBlockStreams} from './block_loader';
 import {Minimap} from './minimap';
 import {Overlay} from './overlay';
-import {Painter, kUnit} from './painter';
+import {kUnit, Painter} from './painter';
 import {Ruler} from './ruler';
 import {TimelineHost} from './timeline_host';
 import {TreePanel} from './tree_panel';
@@ -23,11 +24,15 @@ export class Stage {
   readonly ruler: Ruler;
   readonly tree: TreePanel;
   readonly loader: BlockLoader;
-  readonly canvasBox = element('div', {class: 'canvas-box', tabindex: '0', role: 'application',
-                                       'aria-label': 'Timeline. W and S zoom, A and D pan; press ? for all keys. The panel Table lists the events in view.'});
+  readonly canvasBox = element('div', {
+    class: 'canvas-box',
+    tabindex: '0',
+    role: 'application',
+    'aria-label': 'Timeline. W and S zoom, A and D pan; press ? for all keys. The panel Table lists the events in view.'
+  });
   readonly corner = element('div', {class: 'corner'});
   topUnit = 0;
-  width = 1;   // CSS px of the canvas
+  width = 1;  // CSS px of the canvas
   height = 1;
   private readonly scroller = element('div', {class: 'scroller', tabindex: '-1', 'aria-hidden': 'true'});
   private readonly spacer = element('div');
@@ -39,7 +44,8 @@ export class Stage {
   private movedAt = 0;
   private restTimer = 0;
 
-  constructor(private readonly host: TimelineHost, onTile: {tileArrived(tile: SpanTile): void, loadingChanged(): void}) {
+  constructor(
+      private readonly host: TimelineHost, onTile: {tileArrived(tile: SpanTile): void, loadingChanged(): void}) {
     const spans = element('canvas', {class: 'spans'}), over = element('canvas', {class: 'over'});
     this.painter = new Painter(spans, host.state);
     this.overlay = new Overlay(over, host.state, this.painter, this.visible);
@@ -50,8 +56,12 @@ export class Stage {
     this.canvasBox.append(spans, over, this.status);
     this.scroller.appendChild(this.spacer);
     this.lanes.append(this.tree.element, this.makeSplitter(), this.canvasBox, this.scroller);
-    this.element = element('div', {class: 'stage'}, element('div', {class: 'stage-head'}, this.corner,
-                           element('div', {class: 'rulers'}, this.minimap.canvas, this.ruler.canvas)), this.lanes);
+    this.element = element(
+        'div', {class: 'stage'},
+        element(
+            'div', {class: 'stage-head'}, this.corner,
+            element('div', {class: 'rulers'}, this.minimap.canvas, this.ruler.canvas)),
+        this.lanes);
     this.scroller.addEventListener('scroll', () => this.onScroll());
     new ResizeObserver(() => this.resize()).observe(this.canvasBox);
     document.addEventListener('themechange', this.onTheme);
@@ -65,10 +75,13 @@ export class Stage {
   }
 
   // The answer to draw a stream with.
-  tileOf(stream: number): SpanTile | null {
+  tileOf(stream: number): SpanTile|null {
     const {state} = this.host, {viewport} = state, index = state.layout.index(stream);
     if (index < 0) return null;
-    return state.store.best(Math.floor(index / kBlockStreams), viewport.from, viewport.to, viewport.span / this.painter.width)?.tile ?? null;
+    return state.store
+               .best(Math.floor(index / kBlockStreams), viewport.from, viewport.to, viewport.span / this.painter.width)
+               ?.tile ??
+        null;
   }
 
   // Draws in the next frame. `spans`: not only what lies over them.
@@ -89,8 +102,10 @@ export class Stage {
 
   showUnits(top: number, units: number): void {
     const room = this.scrolledUnits;
-    if (top < this.topUnit) this.scrollTo(top);
-    else if (top + units > this.topUnit + room) this.scrollTo(top + units - room);
+    if (top < this.topUnit)
+      this.scrollTo(top);
+    else if (top + units > this.topUnit + room)
+      this.scrollTo(top + units - room);
   }
 
   scrollTo(unit: number): void {
@@ -108,7 +123,10 @@ export class Stage {
 
   // Units of the screen below the pinned tracks that are whole.
   private get scrolledUnits(): number {
-    return Math.max(1, Math.floor(this.height / kUnit) - Math.min(this.host.state.tree.pinnedUnits, Math.floor(this.height / kUnit / 2)));
+    return Math.max(
+        1,
+        Math.floor(this.height / kUnit) -
+            Math.min(this.host.state.tree.pinnedUnits, Math.floor(this.height / kUnit / 2)));
   }
 
   private readonly onTheme = (): void => {
@@ -175,8 +193,16 @@ export class Stage {
   }
 
   private makeSplitter(): HTMLElement {
-    const splitter = element('div', {class: 'splitter', role: 'separator', tabindex: '0', 'aria-orientation': 'vertical', 'aria-label': 'Width of the tree',
-                                     'aria-valuenow': '250', 'aria-valuemin': kTreeWidthMin, 'aria-valuemax': kTreeWidthMax});
+    const splitter = element('div', {
+      class: 'splitter',
+      role: 'separator',
+      tabindex: '0',
+      'aria-orientation': 'vertical',
+      'aria-label': 'Width of the tree',
+      'aria-valuenow': '250',
+      'aria-valuemin': kTreeWidthMin,
+      'aria-valuemax': kTreeWidthMax
+    });
     const set = (width: number): void => {
       const limited = Math.max(kTreeWidthMin, Math.min(kTreeWidthMax, width));
       this.element.style.setProperty('--tree-width', `${limited}px`);

@@ -5,7 +5,8 @@
     web/build.sh build/web && python3 web/mock_server.py --assets build/web [--ranks 10000] [--token T] [--role viewer]
 
 The capture has 24 ranks on 3 instances, steps of 12 layers with a collective each, gid 13 late, a loss, a suspension
-and a damaged chunk. Answers are computed when they are asked for; items narrower than a pixel are merged, with true counts.
+and a damaged chunk. Answers are computed when they are asked for; items narrower than a pixel are merged, with true
+counts.
 """
 
 import argparse

@@ -21,13 +21,18 @@ export class StartDialog {
   constructor(private readonly api: ApiClient, private readonly done: {started(id: string): void}) {
     this.duration.input.value = '30s';
     const jobs = element('datalist', {id: 'start-jobs'});
-    this.modal.body.append(this.name.element, this.job.element, this.duration.element, this.ranks.element, jobs,
-      element('label', {class: 'check', for: 'start-framework'}, this.framework, 'Include trace files of the framework'),
+    this.modal.body.append(
+        this.name.element, this.job.element, this.duration.element, this.ranks.element, jobs, this.frameworkLine(),
         this.preview);
-      this.modal.addButton('Cancel', () => this.modal.close());
-      this.modal.addButton('Preview', () => void this.run(true));
-      this.modal.addButton('Start', () => void this.run(false), 'primary');
-      void this.fillJobs(jobs);
+    this.modal.addButton('Cancel', () => this.modal.close());
+    this.modal.addButton('Preview', () => void this.run(true));
+    this.modal.addButton('Start', () => void this.run(false), 'primary');
+    void this.fillJobs(jobs);
+  }
+
+  private frameworkLine(): HTMLElement {
+    const text = 'Include trace files of the framework';
+    return element('label', {class: 'check', for: 'start-framework'}, this.framework, text);
   }
 
   open(): void {

@@ -28,6 +28,13 @@ export function csvText(rows: (string|number)[][]): string {
   return rows.map(row => row.map(csvField).join(',')).join('\r\n') + '\r\n';
 }
 
+// The parts as sentences: messages of the API begin with a small letter and end without a full stop.
+export function sentences(...parts: string[]): string {
+  return parts.filter(part => part)
+      .map(part => part[0].toUpperCase() + part.slice(1) + (/[.!?…]$/.test(part) ? '' : '.'))
+      .join(' ');
+}
+
 // A name for a downloaded file, without anything that a file system or shell could take for more than a name.
 export function fileName(text: string, suffix: string): string {
   const base = text.replace(/[^A-Za-z0-9._-]+/g, '_').replace(/^[._-]+/, '').slice(0, 80);

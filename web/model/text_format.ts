@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers as people read them. All functions are pure.
 
-const kUnits: [number, string][] = [[86400e9, 'd'], [3600e9, 'h'], [60e9, 'min'], [1e9, 's'], [1e6, 'ms'], [1e3, 'µs']];
+const kUnits: [number, string][] = [
+  [86400e9, 'd'],
+  [3600e9, 'h'],
+  [60e9, 'min'],
+  [1e9, 's'],
+  [1e6, 'ms'],
+  [1e3, 'µs'],
+];
 
 // A duration with about four significant digits: "1.234 ms".
 export function formatDuration(ns: number): string {

@@ -84,7 +84,7 @@ export class DetailsPanel implements Panel {
   private show(span: ChosenSpan, event: EventEntry, isMerged: boolean): void {
     const {state} = this.host, from = state.base.relative(event.start_ns), length = parseCount(event.duration_ns);
     const title = element(
-        'div', {class: 'details-head'}, element('h3', {}, event.name),
+        'div', {class: 'details-head'}, element('h2', {}, event.name),
         isMerged && element('span', {class: 'badge'}, `one of ${formatCount(span.count)} events here`),
         button('Zoom to it', () => {
           state.viewport.show(from - length * 0.3 - 20, from + length * 1.3 + 20);
@@ -144,7 +144,7 @@ export class DetailsPanel implements Panel {
           'li', {}, element('span', {class: 'badge'}, link.kind), go,
           element('span', {class: 'faint'}, `${state.streamLabel(link.stream)}, ${formatMoment(time)}`)));
     }
-    return element('section', {}, element('h4', {}, `Links (${links.length})`), list);
+    return element('section', {}, element('h3', {}, `Links (${links.length})`), list);
   }
 }
 
@@ -153,7 +153,7 @@ function group(title: string, entries: [string, string][]): HTMLElement {
   for (const [key, value] of entries) {
     if (value) list.append(element('dt', {}, key || ' '), element('dd', {}, value));
   }
-  return element('section', {}, element('h4', {}, title), list);
+  return element('section', {}, element('h3', {}, title), list);
 }
 
 // Of the events at this moment, the one that was drawn there: same row, then same name, then nearest begin.

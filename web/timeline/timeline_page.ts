@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
 import {EventEntry} from '../api/api_types';
-import {fileName} from '../model/safe_text';
+import {fileName, sentences} from '../model/safe_text';
 import {SpanTile} from '../model/span_tile';
 import {formatBytes} from '../model/text_format';
 import {formatViewState, parseViewState} from '../model/view_state';
@@ -191,7 +191,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   loadingChanged(): void {
     const {loader} = this.stage, {problem} = loader;
     if (problem)
-      this.stage.showLoading(`${problem.message} ${problem.hint}`, true);
+      this.stage.showLoading(sentences(problem.message, problem.hint), true);
     else
       this.stage.showLoading(loader.isLoading ? 'Loading…' : '', false);
   }

@@ -88,9 +88,13 @@ export function notice(kind: 'empty'|'loading'|'error', title: string, hint = ''
       'div', {class: `notice ${kind}`, role: kind === 'error' ? 'alert' : 'status'},
       element(
           'div', {class: 'notice-title'},
-          kind === 'loading' && element('span', {class: 'spinner', 'aria-hidden': 'true'}), title),
+          kind === 'loading' && element('span', {class: 'spinner', 'aria-hidden': 'true'}), capital(title)),
       hint && element('div', {class: 'notice-hint'}, hint),
       actions.length > 0 && element('div', {class: 'actions'}, ...actions));
+}
+
+function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 // Hands a file to the browser's downloads.

@@ -37,6 +37,7 @@ export class ManagerPage implements Page {
   private timer = 0;
   private closed = false;
   private failed = false;
+  private readonly none = element('div', {class: 'faint', hidden: true});
   private shown = '';
 
   constructor(
@@ -203,8 +204,11 @@ export class ManagerPage implements Page {
     if (this.shown && (key === this.shown || isBusy) && !this.failed) return;
     if (!this.shown)
       replaceChildren(
-          this.body, element('div', {class: 'table-head'}, this.filter, this.count), this.captures.table.element);
+          this.body, element('div', {class: 'table-head'}, this.filter, this.count), this.captures.table.element,
+          this.none);
     this.shown = key;
     this.captures.table.show(rows);
+    this.none.hidden = rows.length > 0;
+    this.none.textContent = `No capture matches ${this.filter.value.slice(0, 100)}. Fewer words find more.`;
   }
 }

@@ -108,7 +108,9 @@ export class TrackTree {
     into.push(
         {kind: 'rank', key: `s${stream}`, instance, stream, row: null, expanded, pinned, top: 0, units: 1, count: 0});
     if (!expanded) return;
+    const {layout, filter} = this, entry = layout.stream(stream), label = layout.instances[instance]?.label ?? '';
     for (const row of this.rowsOf.get(stream) ?? []) {
+      if (entry && !filter.acceptsRow(entry, label, row.name)) continue;
       const units = row.source === 'counter' ? kCounterUnits : row.depth;
       into.push({
         kind: 'row',

@@ -23,7 +23,8 @@ export class RowFilter {
     return !this.words.length && !this.without.length && !this.ranks.length;
   }
 
-  accepts(stream: Stream, instanceLabel: string, rowNames: string[]): boolean {
+  // `rowNames`: null if they are not known, which accepts.
+  accepts(stream: Stream, instanceLabel: string, rowNames: string[]|null): boolean {
     if (this.isEmpty) return true;
     const {gid} = stream;
     if (this.ranks.length && (gid === null || !this.ranks.some(([first, last]) => gid >= first && gid <= last)))
@@ -31,7 +32,7 @@ export class RowFilter {
     const own = ownText(stream, instanceLabel);
     if (this.without.some(word => own.includes(word))) return false;
     const missing = this.words.filter(word => !own.includes(word));
-    return !missing.length || rowNames.some(name => matchesAll(name, missing));
+    return !missing.length || !rowNames || rowNames.some(name => matchesAll(name, missing));
   }
 
   // Of a rank that is accepted: whether this row is shown. What is not in the rank's own texts has to be in the row's

@@ -84,9 +84,21 @@ test('the filter keeps ranks by number, word and row', () => {
   };
   assert.deepEqual(shown('rank:2-3'), ['s6', 's7']);
   assert.deepEqual(shown('GID -i-1'), ['s4', 's5', 'r5.17', 'r5.18']);
-  assert.deepEqual(shown('engines'), ['s5', 'r5.18']);
+  assert.deepEqual(shown('engines rank:1'), ['s5', 'r5.18']);
   assert.deepEqual(shown('engines thread'), []);
   assert.deepEqual(shown('rank:9'), []);
+});
+
+test('the filter accepts ranks while no rows are known, and takes unknown ranks for ones like the others', () => {
+  const tree = makeTree();
+  tree.filter = new RowFilter('engines');
+  tree.build();
+  assert.deepEqual(
+      tree.tracks.filter(track => track.kind === 'rank').map(track => track.key), ['s4', 's5', 's6', 's7']);
+  const fresh = new TrackTree(tree.layout);
+  fresh.filter = new RowFilter('anything');
+  fresh.build();
+  assert.equal(fresh.tracks.length, 6);
 });
 
 test('a layout takes any text and kind for what it is', () => {

@@ -38,6 +38,7 @@ export class TrackTree {
   readonly pinned = new Set<number>();
   readonly hidden = new Set<number>();
   filter = new RowFilter('');
+  private readonly allRowNames = new Set<string>();
   tracks: Track[] = [];
   pinnedTracks: Track[] = [];
   units = 0;
@@ -54,8 +55,9 @@ export class TrackTree {
       const known = rows.find(other => other.row === row);
       if (!known) {
         rows.push({row, name, source, order, depth, unit, max});
+        this.allRowNames.add(name);
         rows.sort((a, b) => a.order - b.order || a.row - b.row);
-        changed = changed || this.expanded.has(stream);
+        changed = changed || this.expanded.has(stream) || !this.filter.isEmpty;
         continue;
       }
       known.max = Math.max(known.max, max);
@@ -74,8 +76,8 @@ export class TrackTree {
     let instance = -1, header: Track|null = null;
     for (const stream of layout.streams) {
       if (this.hidden.has(stream.number)) continue;
-      const rowNames = filter.isEmpty ? [] : (this.rowsOf.get(stream.number) ?? []).map(row => row.name);
-      if (!filter.accepts(stream, layout.instances[stream.instance]?.label ?? '', rowNames)) continue;
+      const label = layout.instances[stream.instance]?.label ?? '';
+      if (!filter.isEmpty && !filter.accepts(stream, label, this.rowNamesOf(stream.number))) continue;
       if (this.pinned.has(stream.number)) {
         this.addStream(this.pinnedTracks, stream.number, stream.instance, true);
         continue;
@@ -101,6 +103,13 @@ export class TrackTree {
     }
     this.units = place(this.tracks);
     this.pinnedUnits = place(this.pinnedTracks);
+  }
+
+  // Which rows a rank has is known once it was on the screen; until then it is taken to have those of the others.
+  private rowNamesOf(stream: number): string[]|null {
+    const rows = this.rowsOf.get(stream);
+    if (rows) return rows.map(row => row.name);
+    return this.allRowNames.size > 0 ? [...this.allRowNames] : null;
   }
 
   private addStream(into: Track[], stream: number, instance: number, pinned: boolean): void {

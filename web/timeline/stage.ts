@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {SpanTile} from '../model/span_tile';
-import {element} from '../widgets/dom';
+import {element, notice, replaceChildren} from '../widgets/dom';
 
 import {BlockLoader, kBlockStreams} from './block_loader';
 import {Minimap} from './minimap';
@@ -37,7 +37,8 @@ export class Stage {
   private readonly scroller = element('div', {class: 'scroller', tabindex: '-1', 'aria-hidden': 'true'});
   private readonly spacer = element('div');
   private readonly lanes = element('div', {class: 'lanes'});
-  private readonly status = element('div', {class: 'load-status', role: 'status'});
+  private readonly status = element('div', {class: 'load-status', role: 'status', hidden: true});
+  private readonly empty = element('div', {class: 'stage-empty', hidden: true});
   private readonly wantedBlocks: number[] = [];
   private frame = 0;
   private spansDirty = true;
@@ -53,7 +54,7 @@ export class Stage {
     this.ruler = new Ruler(host.state);
     this.tree = new TreePanel(host, this);
     this.loader = new BlockLoader(host, onTile);
-    this.canvasBox.append(spans, over, this.status);
+    this.canvasBox.append(spans, over, this.empty, this.status);
     this.scroller.appendChild(this.spacer);
     this.lanes.append(this.tree.element, this.makeSplitter(), this.canvasBox, this.scroller);
     this.element = element(
@@ -92,6 +93,7 @@ export class Stage {
   }
 
   tracksChanged(): void {
+    this.showEmpty();
     this.spacer.style.height = `${this.host.state.tree.units * kUnit}px`;
     this.scrollTo(this.topUnit);
   }
@@ -119,6 +121,25 @@ export class Stage {
     this.status.textContent = text;
     this.status.className = isError ? 'load-status error' : 'load-status';
     this.status.hidden = !text;
+  }
+
+  // Says why there is no rank to be seen, and what to do.
+  private showEmpty(): void {
+    const {tree, layout} = this.host.state;
+    this.empty.hidden = tree.tracks.length + tree.pinnedTracks.length > 0;
+    if (this.empty.hidden) return;
+    let title = 'All ranks are hidden', hint = 'Choose “show hidden” at the left.';
+    if (!layout.streams.length && layout.live) {
+      title = 'No event has arrived yet';
+      hint = 'The page shows events as soon as they are stored.';
+    } else if (!layout.streams.length) {
+      title = 'The capture has no events';
+      hint = 'Its certificate says which workers took part, and why others did not.';
+    } else if (!tree.filter.isEmpty) {
+      title = 'No rank matches the filter';
+      hint = 'Clear the filter box at the left to see all ranks.';
+    }
+    replaceChildren(this.empty, notice('empty', title, hint));
   }
 
   // Units of the screen below the pinned tracks that are whole.

@@ -257,7 +257,7 @@ class MockCapture:
         start, duration, name, depth, seed, _ = event
         links = []
         if name.startswith(("cc_running", "enc_barrier")):
-            for other in self.streams[:6]:
+            for other in self.streams[:30]:
                 if other["gid"] is not None and other is not stream:
                     partner = next(
                         (e for e in self.rows(other)[0]["events"] if e[2] == name and abs(e[0] - start) < SLOT // 2),

@@ -4,7 +4,7 @@ import {Capture, EventsReply, SearchReply, Session, SummaryReply} from './api_ty
 
 const kRoot = '/api/v1';
 
-export type Query = Record<string, string|number>;
+export type Query = Record<string, string|number|undefined>;
 
 // Calls the aggregator. Every failure is an ApiError, except that an aborted call throws what fetch throws.
 export class ApiClient {
@@ -83,7 +83,11 @@ export class ApiClient {
   }
 
   private path(id: string, what: string, query: Query): string {
-    const text = new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)])).toString();
+    const text =
+        new URLSearchParams(
+            Object.entries(query).filter(([, value]) => value !== undefined).map(([key,
+                                                                                   value]) => [key, String(value)]))
+            .toString();
     return `/captures/${encodeURIComponent(id)}/${what}${text ? '?' + text : ''}`;
   }
 

@@ -11,6 +11,11 @@ const kPauseMs = 50;
 const kRetryMs = 2000;
 const kPxMax = 16384;
 
+// The parameter `streams`; none if all are meant, because a list of 10,000 does not fit into an address.
+export function streamsQuery(streams: number[], all: number): {streams?: string} {
+  return streams.length >= all ? {} : {streams: streams.join(',')};
+}
+
 interface Request {
   from: number;
   to: number;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import {describeError, isAbort} from '../api/api_error';
-import {EventEntry, EventLink} from '../api/api_types';
+import {EventEntry} from '../api/api_types';
 import {nameTerm} from '../model/query';
 import {kMerged} from '../model/span_tile';
 import {formatCount, formatDuration, formatMoment, formatUtc} from '../model/text_format';
 import {parseCount, parseInteger} from '../model/time_base';
 import {button, element, notice, replaceChildren} from '../widgets/dom';
 
+import {DependencyChain} from './dependency_chain';
 import {Panel} from './dock';
 import {ChosenSpan, TimelineHost} from './timeline_host';
 import {flagTexts} from './tooltip';
@@ -39,7 +40,7 @@ export class DetailsPanel implements Panel {
   private async load(span: ChosenSpan): Promise<void> {
     const {state, api} = this.host, abort = this.abort = new AbortController();
     replaceChildren(this.element, notice('loading', span.name || 'Loading the span'));
-    const isMerged = (span.flags & kMerged) !== 0, moment = state.base.absolute((span.from + span.to) / 2);
+    const isMerged = (span.flags & kMerged) !== 0, moment = state.base.absolute(Math.floor((span.from + span.to) / 2));
     try {
       const reply = await api.events(
           state.captureId, {
@@ -59,14 +60,11 @@ export class DetailsPanel implements Panel {
                 'It may have been deleted by retention; reload the page.'));
         return;
       }
-      if (!isMerged) span.depth = event.depth;
-      if (!span.name) {
-        Object.assign(span, {
-          name: event.name,
-          from: state.base.relative(event.start_ns),
-          to: state.base.relative(event.end_ns),
-          depth: event.depth
-        });
+      // What was drawn may be cut at the edge of its answer, and a link or hit does not know how long it is.
+      if (!isMerged) {
+        const {name, depth} = event;
+        Object.assign(
+            span, {name, depth, from: state.base.relative(event.start_ns), to: state.base.relative(event.end_ns)});
       }
       this.host.detailsArrived(event);
       this.show(span, event, isMerged);
@@ -118,33 +116,61 @@ export class DetailsPanel implements Panel {
         this.element, title,
         element(
             'div', {class: 'details-groups'}, group('Timing', timing), group('Identity', ids),
-            args.length > 0 && group(`Arguments (${args.length})`, args), this.links(event.links ?? [])));
+            args.length > 0 && group(`Arguments (${args.length})`, args), this.links(event)));
   }
 
-  private links(links: EventLink[]): HTMLElement|null {
+  private links(event: EventEntry): HTMLElement|null {
+    const links = event.links ?? [];
     if (!links.length) return null;
-    const {state} = this.host, list = element('ul', {class: 'links'});
-    for (const link of links) {
-      const time = state.base.relative(link.start_ns);
-      const go = button(link.name, () => {
-        this.host.chooseSpan({
-          stream: link.stream,
-          row: link.row,
-          name: '',
-          category: '',
-          from: time,
-          to: time + 1,
-          count: 1,
-          flags: 0,
-          depth: 0
-        });
-        this.host.reveal(link.stream, link.row, time, time);
-      }, {class: 'link'});
-      list.appendChild(element(
-          'li', {}, element('span', {class: 'badge'}, link.kind), go,
-          element('span', {class: 'faint'}, `${state.streamLabel(link.stream)}, ${formatMoment(time)}`)));
+    const {state} = this.host, list = element('ul', {class: 'links'}), chain = element('div', {class: 'chain'});
+    for (const link of links) list.appendChild(this.linkLine(link, link.kind, ''));
+    const tools = element(
+        'div', {class: 'chain-tools'}, button('Waited for', () => void this.follow(event, true, chain)),
+        button('Waited for it', () => void this.follow(event, false, chain)));
+    if (state.chain.length > 1) this.showChain(chain);
+    return element(
+        'section', {class: 'links-section'}, element('h3', {}, `Links (${links.length})`), tools, chain, list);
+  }
+
+  private linkLine(place: {stream: number, row: number, start_ns: string, name: string}, kind: string, note: string):
+      HTMLElement {
+    const {state} = this.host, time = state.base.relative(place.start_ns), {stream, row} = place;
+    const go = button(place.name, () => {
+      const depth = 0, count = 1, flags = 0;
+      this.host.chooseSpan({stream, row, name: '', category: '', from: time, to: time, count, flags, depth});
+      this.host.reveal(stream, row, time, time);
+    }, {class: 'link'});
+    const where = `${state.streamLabel(stream)}, ${formatMoment(time)}${note}`;
+    return element('li', {}, element('span', {class: 'badge'}, kind), go, element('span', {class: 'faint'}, where));
+  }
+
+  // Shows the chain of events that this one waited for, or that waited for it, here and on the timeline.
+  private async follow(event: EventEntry, upstream: boolean, into: HTMLElement): Promise<void> {
+    const abort = this.abort = new AbortController();
+    try {
+      const chain = await new DependencyChain(this.host).walk(event, upstream, abort.signal);
+      if (this.host.state.event !== event) return;
+      this.host.state.chain = chain;
+      this.host.overlayChanged();
+      if (chain.length > 1)
+        this.showChain(into);
+      else
+        replaceChildren(
+            into, element('p', {class: 'faint'}, upstream ? 'It waited for no other.' : 'No other waited for it.'));
+    } catch (error) {
+      if (!isAbort(error)) this.host.toasts.fail('The chain cannot be followed', error);
     }
-    return element('section', {}, element('h3', {}, `Links (${links.length})`), list);
+  }
+
+  private showChain(into: HTMLElement): void {
+    const {chain, base} = this.host.state, list = element('ol', {class: 'links'});
+    chain.forEach((event, i) => {
+      const before = chain[i - 1];
+      const apart = before ? base.relative(event.start_ns) - base.relative(before.start_ns) : 0;
+      const note = before ? `, ${formatDuration(Math.abs(apart))} ${apart < 0 ? 'earlier' : 'later'}` : '';
+      list.appendChild(this.linkLine(event, String(i + 1), note));
+    });
+    replaceChildren(into, list);
   }
 }
 

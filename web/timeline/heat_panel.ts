@@ -148,7 +148,7 @@ export class HeatPanel implements Panel {
       if (row < 0) continue;
       const share = (grid.at(row, column) - this.baseline[column] - least) / (most - least);
       const [r, g, b] = grid.isWithinBound(row, column, this.baseline)
-          ? (dark ? [66, 68, 72] : [205, 207, 210])
+          ? (dark ? [58, 61, 66] : [205, 207, 210])
           : heatColour(share, dark, grid.metric === 'step');
       data.data.set([r, g, b, 255], i * 4);
     }
@@ -294,5 +294,5 @@ export class HeatPanel implements Panel {
 function heatColour(share: number, dark: boolean, signed: boolean): [number, number, number] {
   const s = Math.max(-1, Math.min(1, Number.isFinite(share) ? share : 0)), size = Math.abs(s);
   const hue = signed && s > 0 ? 22 : 214;
-  return hslToRgb(hue, 45 + 30 * size, dark ? 12 + 48 * size : 96 - 52 * size);
+  return hslToRgb(hue, 45 + 30 * size, dark ? 20 + 42 * size : 96 - 52 * size);
 }

@@ -58,6 +58,7 @@ export class Overlay {
     this.paintBox();
     this.paintMarkers();
     this.paintLinks();
+    this.paintChain();
     this.paintChosen();
     if (this.hovered >= 0) this.outline(this.hovered, colours.text, 1);
     if (this.drag) this.paintDrag(this.drag);
@@ -150,10 +151,13 @@ export class Overlay {
       const unit = this.unitOf(link.stream, link.row);
       if (unit < 0) continue;
       const time = base.relative(link.start_ns), isBefore = time < span.from;
-      const x0 = this.x(isBefore ? span.from : span.to), x1 = this.x(time), y0 = (fromUnit + 0.5) * kUnit,
-            y1 = (unit + 0.5) * kUnit;
+      // A collective's participants are compared by when they enter; other links lead from an end to a begin.
+      const isCollective = link.kind === 'collective';
+      ctx.globalAlpha = isCollective ? 0.4 : 1;
+      const x0 = this.x(isCollective || isBefore ? span.from : span.to), x1 = this.x(time),
+            y0 = (fromUnit + 0.5) * kUnit, y1 = (unit + 0.5) * kUnit;
       if ((x0 < -200 && x1 < -200) || (x0 > this.width + 200 && x1 > this.width + 200)) continue;
-      const bend = Math.min(60, Math.max(12, Math.abs(x1 - x0) / 2)) * (isBefore ? -1 : 1);
+      const bend = isCollective ? 0 : Math.min(60, Math.max(12, Math.abs(x1 - x0) / 2)) * (isBefore ? -1 : 1);
       ctx.beginPath();
       ctx.moveTo(x0, y0);
       ctx.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
@@ -161,6 +165,28 @@ export class Overlay {
       ctx.beginPath();
       ctx.arc(x1, y1, 2.5, 0, 7);
       ctx.fill();
+    }
+    ctx.globalAlpha = 1;
+  }
+
+  // The dependency chain: from each event to the next in a thicker line.
+  private paintChain(): void {
+    const {chain, base} = this.state, {ctx, colours} = this;
+    ctx.strokeStyle = ctx.fillStyle = colours.hit;
+    ctx.lineWidth = 2;
+    for (let i = 0; i < chain.length; ++i) {
+      const event = chain[i], x = this.x(base.relative(event.start_ns));
+      const unit = this.unitOf(event.stream, event.row, event.depth), y = (unit + 0.5) * kUnit;
+      if (unit < 0) continue;
+      ctx.beginPath();
+      ctx.arc(x, y, 4, 0, 7);
+      ctx.fill();
+      const next = chain[i + 1], nextUnit = next ? this.unitOf(next.stream, next.row, next.depth) : -1;
+      if (!next || nextUnit < 0) continue;
+      ctx.beginPath();
+      ctx.moveTo(x, y);
+      ctx.lineTo(this.x(base.relative(next.start_ns)), (nextUnit + 0.5) * kUnit);
+      ctx.stroke();
     }
   }
 

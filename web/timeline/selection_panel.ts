@@ -8,6 +8,7 @@ import {parseCount} from '../model/time_base';
 import {Column, DataTable} from '../widgets/data_table';
 import {button, download, element, notice, replaceChildren} from '../widgets/dom';
 
+import {streamsQuery} from './block_loader';
 import {Panel} from './dock';
 import {Box, TimelineHost} from './timeline_host';
 
@@ -44,7 +45,7 @@ export class SelectionPanel implements Panel {
     try {
       const reply = await api.summary(
           state.captureId, {
-            streams: box.streams.join(','),
+            ...streamsQuery(box.streams, state.layout.streams.length),
             from: state.base.absolute(box.from),
             to: state.base.absolute(box.to),
             by: this.by

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import {sentences} from '../model/safe_text';
 import {SpanTile} from '../model/span_tile';
+import {formatCount} from '../model/text_format';
 import {element, notice, replaceChildren} from '../widgets/dom';
 
 import {BlockLoader, kBlockStreams} from './block_loader';
@@ -32,6 +34,7 @@ export class Stage {
   });
   readonly corner = element('div', {class: 'corner'});
   topUnit = 0;
+  cutText = '';
   width = 1;  // CSS px of the canvas
   height = 1;
   private readonly scroller = element('div', {class: 'scroller', tabindex: '-1', 'aria-hidden': 'true'});
@@ -195,6 +198,21 @@ export class Stage {
     this.overlay.paint();
   }
 
+  // What the answers on the screen left out, and chunks that could not be read: never silently.
+  private noteCut(): void {
+    const {state} = this.host, {viewport} = state;
+    let text = '', unreadable = 0;
+    for (const block of this.wantedBlocks) {
+      const tile = state.store.best(block, viewport.from, viewport.to, viewport.span / this.painter.width)?.tile;
+      text = text || (tile?.cut ?? '');
+      unreadable += tile?.unreadableChunks ?? 0;
+    }
+    if (unreadable > 0) text = sentences(text, `${formatCount(unreadable)} chunks cannot be read`);
+    if (text === this.cutText) return;
+    this.cutText = text;
+    this.host.cutChanged();
+  }
+
   // While the view moves, short labels are left out; they come when it rests.
   private drawAgainAtRest(): void {
     clearTimeout(this.restTimer);
@@ -210,6 +228,7 @@ export class Stage {
       const block = Math.floor(layout.index(stream) / kBlockStreams);
       if (block >= 0 && !wantedBlocks.includes(block)) wantedBlocks.push(block);
     }
+    this.noteCut();
     this.loader.want(wantedBlocks, viewport.from, viewport.to, this.painter.width);
   }
 

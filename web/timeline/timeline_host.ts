@@ -50,4 +50,6 @@ export interface TimelineHost {
   openPanel(name: string): void;
   find(query: string): void;
   setTool(tool: number): void;
+  // What the answers on the screen left out changed.
+  cutChanged(): void;
 }

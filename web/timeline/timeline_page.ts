@@ -12,7 +12,7 @@ import {Navigation, Page} from '../widgets/navigation';
 import {Theme} from '../widgets/theme';
 import {Toasts} from '../widgets/toasts';
 
-import {kBlockStreams} from './block_loader';
+import {kBlockStreams, streamsQuery} from './block_loader';
 import {DetailsPanel} from './details_panel';
 import {Dock} from './dock';
 import {FilterBox} from './filter_box';
@@ -30,7 +30,8 @@ import {Box, ChosenSpan, TimelineHost} from './timeline_host';
 import {TimelineState} from './timeline_state';
 import {TopBar, TopBarActions} from './top_bar';
 
-const kUrlPauseMs = 250;
+// Browsers allow about 100 changes of the address in 30 s.
+const kUrlPauseMs = 400;
 const kLayoutPauseMs = 1000;
 const kOverviewPx = 512, kOverviewPauseMs = 5000;
 
@@ -115,6 +116,11 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   chooseSpan(span: ChosenSpan|null): void {
     this.state.span = span;
     this.state.event = null;
+    const {base} = this.state;
+    const isInChain = this.state.chain.some(
+        event =>
+            span?.stream === event.stream && span.row === event.row && span.from === base.relative(event.start_ns));
+    if (!isInChain) this.state.chain = [];
     this.overlayChanged();
     this.rememberView();
     const wasOpen = this.dock.shown !== '';
@@ -184,6 +190,9 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       this.state.tree.build();
       this.stage.tracksChanged();
     }
+    this.filter.update();
+    // Streams, ranks or clocks changed since the layout was read.
+    if (tile.version && tile.version !== this.state.layout.version) this.refreshSoon();
     this.stage.invalidate(true);
     if (this.dock.shown === 'table') this.dock.update();
   }
@@ -193,13 +202,21 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     if (problem)
       this.stage.showLoading(sentences(problem.message, problem.hint), true);
     else
-      this.stage.showLoading(loader.isLoading ? 'Loading…' : '', false);
+      this.stage.showLoading(loader.isLoading ? 'Loading…' : sentences(this.stage.cutText), false);
+  }
+
+  cutChanged(): void {
+    this.loadingChanged();
   }
 
   captureChanged(update: WatchUpdate): void {
     const {layout, base} = this.state,
                    isSame = update.version === layout.version && base.relative(update.endNs) <= layout.end;
     if (isSame && update.state === layout.state) return;
+    this.refreshSoon();
+  }
+
+  private refreshSoon(): void {
     if (this.layoutTimer === 0) this.layoutTimer = window.setTimeout(() => void this.refreshLayout(), kLayoutPauseMs);
   }
 
@@ -358,12 +375,12 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   // --- export
 
-  private windowQuery(): {from: string, to: string, streams: string} {
+  private windowQuery(): {from: string, to: string, streams?: string} {
     const {state} = this, {viewport, base, layout} = state;
     return {
       from: base.absolute(Math.max(layout.begin, viewport.from)),
       to: base.absolute(Math.min(layout.end, viewport.to)),
-      streams: this.pointer.shownStreams().join(',')
+      ...streamsQuery(this.pointer.shownStreams(), layout.streams.length)
     };
   }
 

@@ -31,6 +31,7 @@ export class TimelineState {
   follow = false;
   span: ChosenSpan|null = null;
   event: EventEntry|null = null;  // the chosen span's, once it arrived
+  chain: EventEntry[] = [];       // what the chosen span waited for, or what waited for it
   box: Box|null = null;
   markers: Marker[] = [];
   hits: Hit[] = [];

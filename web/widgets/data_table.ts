@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {csvText} from '../model/safe_text';
+
 import {append, element} from './dom';
 
 export interface Column<Row> {
@@ -13,18 +14,26 @@ export interface Column<Row> {
   sortable?: boolean;
 }
 
-// A table that is sorted by a click on a column's head, with at most rowsMax rows in the document.
+// Rows are added to the document as the table is scrolled, so many at a time.
+const kRowsStep = 40;
+
+// A table that is sorted by a click on a column's head, of at most rowsMax rows.
 export class DataTable<Row> {
   readonly element: HTMLElement;
   private readonly head = element('tr');
   private readonly body = element('tbody');
   private readonly rest = element('div', {class: 'table-rest', hidden: true});
   private rows: Row[] = [];
+  private order: Row[] = [];
 
-  constructor(private readonly columns: Column<Row>[], label: string, private sortBy = 0, private descending = false,
-              private readonly onRow: ((row: Row) => void) | null = null, private readonly rowsMax = 500) {
+  constructor(
+      private readonly columns: Column<Row>[], label: string, private sortBy = 0, private descending = false,
+      private readonly onRow: ((row: Row) => void)|null = null, private readonly rowsMax = 500,
+      private readonly owner: {sortChanged(): void}|null = null) {
     const table = element('table', {'aria-label': label}, element('thead', {}, this.head), this.body);
-    this.element = element('div', {class: 'table-box', tabindex: '0', role: 'region', 'aria-label': label}, table, this.rest);
+    this.element =
+        element('div', {class: 'table-box', tabindex: '0', role: 'region', 'aria-label': label}, table, this.rest);
+    this.element.addEventListener('scroll', () => this.addRows(false));
     this.buildHead();
   }
 
@@ -33,33 +42,54 @@ export class DataTable<Row> {
     this.build();
   }
 
+  // The column that the table is sorted by, and a minus if it begins with the largest: for the URL.
+  get sort(): string {
+    return (this.descending ? '-' : '') + this.columns[this.sortBy].title;
+  }
+
+  set sort(text: string) {
+    const column = this.columns.findIndex(other => other.title === text.replace(/^-/, ''));
+    if (column < 0) return;
+    this.sortBy = column;
+    this.descending = text[0] === '-';
+    this.buildHead();
+  }
+
   csv(): string {
-    return csvText([this.columns.map(column => column.title), ...this.sorted().map(row => this.columns.map(column => column.value(row)))]);
+    return csvText([
+      this.columns.map(column => column.title),
+      ...this.sorted().map(row => this.columns.map(column => column.value(row)))
+    ]);
   }
 
   private buildHead(): void {
     this.head.textContent = '';
     this.columns.forEach((column, i) => {
-      const cell = element('th', {scope: 'col', class: column.numeric ? 'number' : column.style});
+      const cell = element('th', {scope: 'col', class: classOf(column)});
       if (column.sortable === false) {
         append(cell, column.title);
       } else {
         const order = this.sortBy === i ? (this.descending ? 'descending' : 'ascending') : 'none';
         cell.setAttribute('aria-sort', order);
-        cell.appendChild(element('button', {type: 'button', class: 'sort', onclick: () => this.sort(i)}, column.title,
-                                 element('span', {class: 'sort-mark', 'aria-hidden': 'true'},
-                                         order === 'none' ? '' : this.descending ? '▾' : '▴')));
+        cell.appendChild(element(
+            'button', {type: 'button', class: 'sort', onclick: () => this.sortByColumn(i)}, column.title,
+            element(
+                'span', {class: 'sort-mark', 'aria-hidden': 'true'},
+                order === 'none'      ? ''
+                    : this.descending ? '▾'
+                                      : '▴')));
       }
       this.head.appendChild(cell);
     });
   }
 
-  private sort(column: number): void {
+  private sortByColumn(column: number): void {
     this.descending = this.sortBy === column ? !this.descending : this.columns[column].numeric === true;
     this.sortBy = column;
     this.buildHead();
     (this.head.children[column].querySelector('button') as HTMLElement | null)?.focus();
     this.build();
+    this.owner?.sortChanged();
   }
 
   private sorted(): Row[] {
@@ -73,9 +103,19 @@ export class DataTable<Row> {
 
   private build(): void {
     this.body.textContent = '';
-    for (const row of this.sorted().slice(0, this.rowsMax)) this.body.appendChild(this.buildRow(row));
+    this.order = this.sorted();
+    this.addRows(true);
     this.rest.hidden = this.rows.length <= this.rowsMax;
     this.rest.textContent = `${this.rows.length - this.rowsMax} more rows are not shown; sort or filter to see them.`;
+  }
+
+  // Adds rows if there are fewer than the person has scrolled to.
+  private addRows(isFirst: boolean): void {
+    const {scrollTop, clientHeight, scrollHeight} = this.element, most = Math.min(this.order.length, this.rowsMax);
+    if (!isFirst && scrollTop + clientHeight * 2 < scrollHeight) return;
+    const have = this.body.childElementCount;
+    for (const row of this.order.slice(have, Math.min(most, have + kRowsStep)))
+      this.body.appendChild(this.buildRow(row));
   }
 
   private buildRow(row: Row): HTMLElement {
@@ -85,13 +125,19 @@ export class DataTable<Row> {
       made.className = 'clickable';
       made.tabIndex = 0;
       made.addEventListener('click', () => onRow(row));
-      made.addEventListener('keydown', event => { if (event.key === 'Enter' && event.target === made) onRow(row); });
+      made.addEventListener('keydown', event => {
+        if (event.key === 'Enter' && event.target === made) onRow(row);
+      });
     }
     for (const column of this.columns) {
-      const cell = element('td', {class: column.numeric ? 'number' : column.style});
+      const cell = element('td', {class: classOf(column)});
       append(cell, column.show ? column.show(row) : column.value(row));
       made.appendChild(cell);
     }
     return made;
   }
+}
+
+function classOf<Row>(column: Column<Row>): string|undefined {
+  return [column.numeric ? 'number' : '', column.style ?? ''].join(' ').trim() || undefined;
 }

@@ -65,7 +65,7 @@ void AgentClocks::Start(const AgentConfig& config, const AgentInfo& info) {
   link_->Start();
 }
 
-void AgentClocks::OnBeat() {
+void AgentClocks::OnTick() {
   prober_->OnTick();
   if (++ticks_ % kTicksPerPublish == 0) Publish();
 }

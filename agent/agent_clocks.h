@@ -75,13 +75,13 @@ class AgentClocks final : private ClockCollector::Listener,
   // Builds the parts and starts to measure, on the clock thread.
   void Start(const AgentConfig& config, const AgentInfo& info);
   // Connect the parts with each other, on the clock thread: ExchangeSink, EvidenceLink's
-  // AccessListener and ClockCollector::Listener. OnBeat also copies the counters now and then.
+  // AccessListener and ClockCollector::Listener. OnTick also copies the counters now and then.
   void AddExchange(const ClockExchange& exchange) override { collector_->Add(exchange); }
   void OnAccess(const std::optional<ProbeAccess>& access) override { prober_->OnWelcome(access); }
   void OnLost() override { prober_->OnLost(); }
   void OnBatch(ClockEvidence batch) override { link_->Put(batch); }
   void OnBreak() override { prober_->OnBreak(); }
-  void OnBeat() override;
+  void OnTick() override;
   // Copies all counters into stats_, on the clock thread.
   void Publish();
 

@@ -201,7 +201,7 @@ TEST_F(AgentConfigTest, FallsBackToEnvironmentVariables) {
 TEST_F(AgentConfigTest, WrongUsageExitsWithCodeTwoAndReason) {
   const struct {
     std::vector<std::string> arguments;
-    const char* says;
+    const char* error;
   } cases[] = {
       {{}, "--aggregator"},
       {{"--aggregator", "nowhere"}, "HOST:PORT"},
@@ -218,8 +218,8 @@ TEST_F(AgentConfigTest, WrongUsageExitsWithCodeTwoAndReason) {
   for (const auto& c : cases) {
     const Parsed parsed = Parse(c.arguments);
     EXPECT_FALSE(parsed.config.has_value());
-    EXPECT_EQ(parsed.exit_code, 2) << c.says;
-    EXPECT_THAT(parsed.err, HasSubstr(c.says));
+    EXPECT_EQ(parsed.exit_code, 2) << c.error;
+    EXPECT_THAT(parsed.err, HasSubstr(c.error));
   }
 }
 

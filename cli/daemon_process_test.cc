@@ -27,7 +27,7 @@ class DaemonProcessTest : public testing::Test {
     }
   }
   // What the environment of a program is that we start.
-  static absl::StatusOr<std::string> Told(const std::string& name) {
+  static absl::StatusOr<std::string> Printed(const std::string& name) {
     auto daemon =
         DaemonProcess::Start({"/usr/bin/env"}, testing::TempDir() + "/daemon_process_test.log");
     if (!daemon.ok()) return daemon.status();
@@ -36,9 +36,9 @@ class DaemonProcessTest : public testing::Test {
 };
 
 TEST_F(DaemonProcessTest, IgnoresSiteOptions) {
-  EXPECT_FALSE(Told("NEURONTRACE_TRIGGERS").ok());
-  EXPECT_EQ(Told("DAEMON_PROCESS_TEST").value_or(""), "stays");
-  EXPECT_EQ(Told("NEURONTRACE_INSTANCE_ID").value_or(""), "i-here");
+  EXPECT_FALSE(Printed("NEURONTRACE_TRIGGERS").ok());
+  EXPECT_EQ(Printed("DAEMON_PROCESS_TEST").value_or(""), "stays");
+  EXPECT_EQ(Printed("NEURONTRACE_INSTANCE_ID").value_or(""), "i-here");
 }
 
 // Returns the failure of a program that does not print the awaited line.

@@ -133,7 +133,7 @@ void ClockCollector::OnTick() {
     utc_.Ask(marker_);
   }
   ++ticks_;
-  listener_.OnBeat();
+  listener_.OnTick();
   const uint64_t ticks = counters_.batches < kBatchesAtFirst ? kTicksPerFirstBatch : kTicksPerBatch;
   if (ticks_ - batch_tick_ >= ticks || CountClockEvidence(batch_) >= kBatchEntriesMax) Flush();
 }

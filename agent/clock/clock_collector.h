@@ -69,7 +69,7 @@ class ClockCollector {
     // Called when raw may not be what it was: probes are worth more now.
     virtual void OnBreak() {}
     // Called every HostClockWatch::kTickNs.
-    virtual void OnBeat() {}
+    virtual void OnTick() {}
   };
 
   // Everything in `deps`, and the listener, outlive this.

@@ -149,11 +149,11 @@ TEST_F(ClockCollectorTest, CountsSuspendDetectedByFlush) {
 }
 
 // Ends the loop after the sixth beat.
-class SixBeats final : public ClockCollector::Listener {
+class SixTicks final : public ClockCollector::Listener {
  public:
-  explicit SixBeats(EventLoop& loop) : loop_(loop) {}
+  explicit SixTicks(EventLoop& loop) : loop_(loop) {}
   void OnBatch(ClockEvidence batch) override { batches.push_back(std::move(batch)); }
-  void OnBeat() override {
+  void OnTick() override {
     if (++ticks_ < 6) return;
     collector->Flush();
     loop_.Quit();
@@ -172,7 +172,7 @@ TEST(ClockCollector, WorksOnThisMachine) {
   const SystemHostClocks host;
   SystemFileSystem files;
   SystemRandom random;
-  SixBeats listener(loop);
+  SixTicks listener(loop);
   listener.collector = std::make_unique<ClockCollector>(
       ClockCollector::Deps{loop, host, files, random}, ClockPaths{}, listener);
   loop.PostTask([&] { ASSERT_TRUE(listener.collector->Start().ok()); });

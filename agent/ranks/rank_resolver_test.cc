@@ -30,7 +30,7 @@ struct Case {
   ConfiguredRanks configured = {};
 };
 
-// A rank that is no guess, and what is said of the rest.
+// A rank that is no guess, and what is reported of the rest.
 Case Warned(std::string name, RankFacts facts, RankSource source, int64_t first, int64_t last,
             int64_t world, std::vector<std::string> warnings) {
   return {std::move(name), std::move(facts), source, first, last, world, std::move(warnings)};

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "absl/container/flat_hash_set.h"
 #include "aggregator/align/core/clock_reading.h"
 #include "aggregator/export/rows/row_model.h"
 #include "aggregator/timeline/framework_names.h"
@@ -53,23 +54,27 @@ uint64_t LostOf(const StreamDescription& stream) {
   return lost;
 }
 
-// Writes the stretches of time in which events are missing.
+// Writes the stretches of time in which events are missing, or belong to another capture.
 void WriteGaps(const StreamDescription& stream, const ClockMap& clock, JsonWriter& json) {
-  json.Key("gaps").Open('[');
-  for (const Loss& gap : stream.gaps) {
-    if (gap.first_timestamp_ns == 0) continue;
-    const bool is_damage = gap.place == LossPlace::kStore;
+  const auto write = [&](const Loss& gap, std::string_view kind, std::string_view reason) {
     json.Open('{')
         .Member("begin_ns", Number(clock.ToReference(gap.first_timestamp_ns)))
         .Member("end_ns", Number(clock.ToReference(gap.last_timestamp_ns)))
         .Member("events", Number(gap.events))
         .Member("events_unknown", gap.events_unknown)
-        .Member("kind", IsSuspension(gap) ? "suspension"
-                        : is_damage       ? "damage"
-                                          : "loss")
-        .Member("reason", fmt::format("{}, {}", ToString(gap.place), ToString(gap.reason)))
+        .Member("kind", kind)
+        .Member("reason", reason)
         .Member("detail", gap.detail)
         .Close('}');
+  };
+  json.Key("gaps").Open('[');
+  for (const Loss& gap : stream.gaps) {
+    if (gap.first_timestamp_ns == 0) continue;
+    write(gap, gap.place == LossPlace::kStore ? "damage" : "loss",
+          fmt::format("{}, {}", ToString(gap.place), ToString(gap.reason)));
+  }
+  for (const Suspension& suspension : stream.suspensions) {
+    write(ShownAmongLosses(suspension), "suspension", Describe(suspension));
   }
   json.Close(']');
 }
@@ -121,9 +126,17 @@ void CaptureLayout::FindVersion() {
   version_ = HashEventType(identity) >> 16;
 }
 
-std::vector<uint32_t> CaptureLayout::StreamNumbers() const {
+std::vector<uint32_t> CaptureLayout::StreamNumbers(const EventQuery& query,
+                                                   const std::vector<uint32_t>& chosen) const {
+  const absl::flat_hash_set<uint32_t> wanted(chosen.begin(), chosen.end());
   std::vector<uint32_t> numbers;
-  for (const StreamDescription& stream : capture_.streams) numbers.push_back(stream.number);
+  for (size_t i = 0; i < capture_.streams.size(); ++i) {
+    const StreamDescription& stream = capture_.streams[i];
+    EventQuery::Place place{.worker_gid = ranks_[i].worker_gid};
+    if (stream.identity.has_core()) place.core = stream.identity.nc_idx;
+    const bool is_chosen = wanted.empty() || wanted.contains(stream.number);
+    if (is_chosen && query.CanMatchAt(place)) numbers.push_back(stream.number);
+  }
   return numbers;
 }
 

@@ -7,6 +7,7 @@
 
 #include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/timeline/timeline_reader.h"
+#include "aggregator/view/event_query.h"
 #include "lib/trace/capture_record.h"
 
 namespace neurontrace {
@@ -30,8 +31,10 @@ class CaptureLayout {
   bool is_live() const { return !HasEnded(record_.state); }
   const CaptureRecord& record() const { return record_; }
 
-  // Returns the numbers of all streams whose place a query may match.
-  std::vector<uint32_t> StreamNumbers() const;
+  // Returns the numbers of those `chosen` streams, or of all if none is chosen, whose events the
+  // query may match.
+  std::vector<uint32_t> StreamNumbers(const EventQuery& query,
+                                      const std::vector<uint32_t>& chosen) const;
   // Returns the answer of `layout` in docs/formats/view_api.md.
   std::string Json() const;
 

@@ -29,10 +29,12 @@ struct ViewWindow {
 
 // The window of the request; what it leaves open is the capture's whole length.
 absl::StatusOr<ViewWindow> WindowOf(const CaptureLayout& layout, const ViewRequest& request) {
-  const ViewWindow window{.from_ns = request.from_ns.value_or(layout.begin_ns()),
-                          .to_ns = request.to_ns.value_or(layout.end_ns() + 1)};
+  ViewWindow window{.from_ns = request.from_ns.value_or(layout.begin_ns()),
+                    .to_ns = request.to_ns.value_or(layout.end_ns() + 1)};
+  // One moment is a window of a nanosecond: what a click on a span asks for.
+  if (window.to_ns == window.from_ns) ++window.to_ns;
   if (window.to_ns <= window.from_ns) {
-    return InvalidArgument("to: {} is not later than from, {}", window.to_ns, window.from_ns);
+    return InvalidArgument("to: {} is earlier than from, {}", window.to_ns, window.from_ns);
   }
   return window;
 }
@@ -84,8 +86,8 @@ absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(const CaptureLayout& la
                                                          Exporter& exporter) {
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
   StoreChunkSource stored(deps_.store.OpenSnapshot(layout.record().id), layout.record());
-  SelectedStreams source(stored, layout.capture(),
-                         request.streams.empty() ? layout.StreamNumbers() : request.streams,
+  ASSIGN_OR_RETURN(const EventQuery query, EventQuery::Parse(request.query));
+  SelectedStreams source(stored, layout.capture(), layout.StreamNumbers(query, request.streams),
                          chunks_max_);
   ExportRequest reading;
   reading.clocks = &layout.clocks();
@@ -171,6 +173,9 @@ absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
                                                const ViewCancel& cancelled) {
   if (request.metric != "busy" && request.metric != "events") {
     return InvalidArgument("metric: '{}' is unknown; there are busy and events", request.metric);
+  }
+  if (request.by == "step") {
+    return InvalidArgument("by: a map by step is not supported yet; omit it for a map by time");
   }
   ASSIGN_OR_RETURN(const auto layout, Layout(record));
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));

@@ -35,8 +35,8 @@ std::optional<uint64_t> ParseNumber(std::string_view text) {
 
 // Parses "10ms", "1.5us" or "300" (ns).
 std::optional<uint64_t> ParseLength(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, double>, 4> kUnits = {
-      std::pair{"ns", 1.0}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+  constexpr std::array<std::pair<std::string_view, double>, 6> kUnits = {
+      std::pair{"ns", 1.0}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"µs", 1e3}, {"min", 60e9}};
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !std::isfinite(number) || number < 0) return std::nullopt;
@@ -121,18 +121,25 @@ absl::StatusOr<EventQuery> EventQuery::Parse(std::string_view text) {
       ++at;
       continue;
     }
+    // A term ends at a blank outside quotation marks, which may begin in its middle: name:"a b".
     const bool is_quoted = text[at] == '"';
-    if (is_quoted) ++at;
-    size_t end = is_quoted ? text.find('"', at) : text.find_first_of(" \t", at);
-    if (is_quoted && end == std::string_view::npos) {
-      return InvalidArgument("search: a closing quotation mark is missing after '{}'",
-                             text.substr(at));
+    std::string word;
+    bool is_inside = false;
+    const size_t begin = at;
+    for (; at < text.size() && (is_inside || (text[at] != ' ' && text[at] != '\t')); ++at) {
+      if (text[at] == '"') {
+        is_inside = !is_inside;
+      } else {
+        word += text[at];
+      }
     }
-    if (end == std::string_view::npos) end = text.size();
-    ASSIGN_OR_RETURN(Term term, ParseTerm(text.substr(at, end - at), is_quoted));
+    if (is_inside) {
+      return InvalidArgument("search: a closing quotation mark is missing after '{}'",
+                             text.substr(begin));
+    }
+    ASSIGN_OR_RETURN(Term term, ParseTerm(word, is_quoted));
     query.needs_arguments_ |= term.kind == Kind::kText || term.kind == Kind::kArgument;
     query.terms_.push_back(std::move(term));
-    at = is_quoted ? end + 1 : end;
   }
   return query;
 }
@@ -147,7 +154,7 @@ bool EventQuery::HoldsAtPlace(const Term& term, const Place& place) {
   return (place.core && *place.core >= term.first && *place.core <= term.last) != term.is_negated;
 }
 
-bool EventQuery::MayMatch(const Place& place) const {
+bool EventQuery::CanMatchAt(const Place& place) const {
   return std::ranges::all_of(terms_, [&](const Term& term) { return HoldsAtPlace(term, place); });
 }
 

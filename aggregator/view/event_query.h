@@ -46,7 +46,7 @@ class EventQuery {
   bool is_empty() const { return terms_.empty(); }
   // Returns whether streams at this place may have events that are found: then none of the others
   // has to be read.
-  bool MayMatch(const Place& place) const;
+  bool CanMatchAt(const Place& place) const;
   // Returns whether the event is found without regard to terms that need its arguments.
   bool MatchesWithoutArguments(const Event& event) const;
   // Returns whether the terms that need arguments hold. Requires that MatchesWithoutArguments is

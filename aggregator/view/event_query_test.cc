@@ -78,11 +78,19 @@ TEST(EventQueryTest, WholeTextsAreCompared) {
   EXPECT_FALSE(Finds("arg:op_id=40"));
 }
 
+TEST(EventQueryTest, QuotationMarksHoldATermTogether) {
+  EventQuery::Event event = kEvent;
+  event.name = "all reduce";
+  EXPECT_TRUE(Finds("name:\"all reduce\"", event));
+  EXPECT_FALSE(Finds("-\"all reduce\"", event));
+  EXPECT_TRUE(Finds("\"all reduce\" dur>10ms", event));
+}
+
 TEST(EventQueryTest, SkipsStreamsThatCannotMatch) {
   const auto query = EventQuery::Parse("rank:3 dur>1ms");
   ASSERT_TRUE(query.ok());
-  EXPECT_FALSE(query->MayMatch({.worker_gid = 4}));
-  EXPECT_TRUE(query->MayMatch({.worker_gid = 3}));
+  EXPECT_FALSE(query->CanMatchAt({.worker_gid = 4}));
+  EXPECT_TRUE(query->CanMatchAt({.worker_gid = 3}));
 }
 
 TEST(EventQueryTest, ErrorsShowACorrectTerm) {

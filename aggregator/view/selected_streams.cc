@@ -20,6 +20,7 @@ absl::Status SelectedStreams::ReadColumns(uint32_t stream, uint64_t sequence,
                                           std::string& columns) {
   if (chunks_read_ >= chunks_max_) {
     ++chunks_refused_;
+    refused_ = {stream, sequence};
     return DataLoss("chunk {} of stream {} was not read: one answer reads {} chunks", sequence,
                     stream, chunks_max_);
   }
@@ -30,7 +31,7 @@ absl::Status SelectedStreams::ReadColumns(uint32_t stream, uint64_t sequence,
 // A chunk that this object refused is not damaged: the store must not note it.
 void SelectedStreams::ReportUnreadable(uint32_t stream, uint64_t sequence,
                                        const absl::Status& why) {
-  if (chunks_refused_ == 0) source_.ReportUnreadable(stream, sequence, why);
+  if (refused_ != std::pair(stream, sequence)) source_.ReportUnreadable(stream, sequence, why);
 }
 
 }  // namespace neurontrace

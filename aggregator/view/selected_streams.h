@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -38,6 +39,8 @@ class SelectedStreams final : public ChunkSource {
   CaptureDescription selected_;
   uint64_t chunks_read_ = 0;
   uint64_t chunks_refused_ = 0;
+  // The chunk that was refused last: the reader reports it next.
+  std::pair<uint32_t, uint64_t> refused_ = {UINT32_MAX, UINT64_MAX};
 };
 
 }  // namespace neurontrace

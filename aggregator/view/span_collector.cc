@@ -25,6 +25,18 @@ Grouping DefaultGrouping() {
 
 uint64_t UnitOf(uint64_t window_ns) { return window_ns / UINT32_MAX + 1; }
 
+std::string SourceName(RowSource source) {
+  switch (source) {
+    case RowSource::kHardware:
+      return "hardware";
+    case RowSource::kFramework:
+      return "framework";
+    case RowSource::kRuntime:
+      break;
+  }
+  return "runtime";
+}
+
 double CounterNumber(const ShapeKey& key, uint64_t value) {
   switch (key.type) {
     case ValueType::kInt:
@@ -90,7 +102,7 @@ SpanRow* SpanCollector::RowAt(uint32_t row) {
   answer_.rows.push_back({.stream = header_->streams[about.stream].description.number,
                           .id = ViewRowId(rows_.process(about.process).label, about.name),
                           .name = about.name,
-                          .source = std::string(ToString(about.source)),
+                          .source = SourceName(about.source),
                           .order = about.order});
   return &answer_.rows.back();
 }

@@ -78,7 +78,7 @@ absl::Status TapSource::Start() {
   return absl::OkStatus();
 }
 
-bool TapSource::MayAccept() {
+bool TapSource::CanAccept() {
   const bool full = closer_.full();
   if (full) AgentSourceMetrics::Add(metrics_.tap_accepts_put_off);
   return !full;

@@ -165,7 +165,7 @@ class TapSource final : public Source,
   };
 
   // TapServer::Listener. Waits while too many descriptors of taps are still to be closed.
-  bool MayAccept() override;
+  bool CanAccept() override;
   void OnAccepted(UniqueFd socket) override { AddConnection(std::move(socket)); }
   // TapSession::Listener
   absl::Status OnGreeting(TapSession& session, TapGreeting greeting) override;

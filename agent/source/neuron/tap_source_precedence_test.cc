@@ -153,7 +153,7 @@ TEST_F(TapSourcePrecedenceTest, AStopWhileItIsSuspendedEndsIt) {
   EXPECT_EQ(StatusOf(capture_).state, CaptureWorkerState::kRecording);
 }
 
-TEST_F(TapSourcePrecedenceTest, ATapThatWasAwayWhenItsFlightRecorderWasSuspendedIsToldAfterwards) {
+TEST_F(TapSourcePrecedenceTest, ReportsSuspensionOfFlightRecorderToATapThatWasAway) {
   Connect();
   source_->ApplyOrder(SourceOrder::Start(standing_, Spec(CaptureMode::kFlightRecorder), {}));
   Obey();

@@ -46,9 +46,9 @@ class Stops:
     """Of captures whose job has ended: at most one at a time for each, and not many at once. One that fails is tried
     again later, as the capture continues."""
 
-    def __init__(self, neurontrace, say, clock):
+    def __init__(self, neurontrace, report, clock):
         self._neurontrace = neurontrace
-        self._log = say
+        self._log = report
         self._clock = clock
         self._running = {}  # capture: its stop
         self._again = {}  # capture whose stop failed: how often, and when it is tried again

@@ -196,13 +196,13 @@ class Neurontrace:
 class Watch:
     """One pass over all jobs a turn. What it remembers only saves questions: the aggregator has the truth."""
 
-    def __init__(self, slurm, neurontrace, patience, say, clock=time.time):
+    def __init__(self, slurm, neurontrace, patience, report, clock=time.time):
         self._slurm = slurm
         self._neurontrace = neurontrace
         self._patience = patience
-        self._log = say
+        self._log = report
         self._clock = clock
-        self._stops = Stops(neurontrace, say, clock)
+        self._stops = Stops(neurontrace, report, clock)
         self._followed = None  # runs that have a capture; None: not known, as after a restart
         self._settled = set()  # runs whose request needs no more looking at
         self._reported = set()  # runs whose request is not understood
@@ -278,7 +278,7 @@ class Watch:
                 self._settled.add(job.run)
 
 
-def say(text):
+def report(text):
     print(f"neurontrace-slurm: {text}", file=sys.stderr, flush=True)
 
 
@@ -318,14 +318,14 @@ def run_service(options):
     try:
         bell = Bell(options.wake)
     except Failed as error:
-        say(f"{error}; captures of ended jobs stop with the next check")
+        report(f"{error}; captures of ended jobs stop with the next check")
         bell = Bell()
     end = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: end.set())
-    watch = Watch(Slurm(options.slurm_bin), Neurontrace(options.neurontrace), options.patience, say)
+    watch = Watch(Slurm(options.slurm_bin), Neurontrace(options.neurontrace), options.patience, report)
     trouble = ""
-    say(f"checking the jobs every {options.interval} s")
+    report(f"checking the jobs every {options.interval} s")
     while not end.is_set():
         began = time.monotonic()
         try:
@@ -334,7 +334,7 @@ def run_service(options):
         except Failed as error:
             if str(error) != trouble:  # once, not every turn
                 trouble = str(error)
-                say(trouble)
+                report(trouble)
         bell.wait(options.interval)
         end.wait(max(0.0, began + min(REST_SECONDS, options.interval) - time.monotonic()))
     return 0

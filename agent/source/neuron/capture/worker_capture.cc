@@ -537,7 +537,7 @@ void WorkerCapture::Govern(const TapView& tap, uint64_t core_ns) {
        .facts = tap.facts,
        // A core that is followed by its executions would have to be found again.
        .can_restart = is_reported && is_tracing() && !plan_.spec.conditions.by_execution()});
-  if (orders.tell) streams_->SetFidelity(*std::move(orders.tell));
+  if (orders.note) streams_->SetFidelity(*std::move(orders.note));
   if (orders.restart) RestartTrace(tap);
 }
 

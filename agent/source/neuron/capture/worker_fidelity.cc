@@ -92,7 +92,7 @@ WorkerFidelity::Orders WorkerFidelity::Observe(const Situation& situation) {
     --restarts_;
     restart_sent_ns_ = now_ns;
     asked_level_ = level_;
-    return {.restart = true, .tell = {}};
+    return {.restart = true, .note = {}};
   }
   // A richer level needs the runtime if the runtime omits anything: the agent cannot restore
   // events.
@@ -101,7 +101,7 @@ WorkerFidelity::Orders WorkerFidelity::Observe(const Situation& situation) {
   // there.
   if (level_ == reported_level_ || !by_agent) return {};
   begin_due_ = true;
-  return {.restart = false, .tell = MakeNote(level_, situation.realtime_ns)};
+  return {.restart = false, .note = MakeNote(level_, situation.realtime_ns)};
 }
 
 FidelityNote WorkerFidelity::MakeNote(uint32_t level, uint64_t at_ns) {

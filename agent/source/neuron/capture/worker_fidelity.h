@@ -52,7 +52,7 @@ class WorkerFidelity {
     // Whether the trace is to be restarted at level().
     bool restart = false;
     // The note to record: from the next record on, the agent omits what it names.
-    std::optional<FidelityNote> tell;
+    std::optional<FidelityNote> note;
   };
   // Returns what is to be done. To be called a few times a second while it records.
   Orders Observe(const Situation& situation);

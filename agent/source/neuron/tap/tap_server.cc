@@ -114,7 +114,7 @@ TapServer::~TapServer() {
 
 void TapServer::AcceptAll() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    if (!listener_.MayAccept()) return Pause();
+    if (!listener_.CanAccept()) return Pause();
     UniqueFd connection(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection.valid()) {
       // accept(2) would fail at once again until something is closed.

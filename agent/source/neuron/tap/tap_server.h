@@ -29,7 +29,7 @@ class TapServer {
     virtual ~Listener() = default;
     // Returns whether a connection may be accepted now. If not, those that wait stay in the
     // backlog, and this is asked again a second later.
-    virtual bool MayAccept() = 0;
+    virtual bool CanAccept() = 0;
     // Takes a connected, non-blocking socket.
     virtual void OnAccepted(UniqueFd socket) = 0;
   };

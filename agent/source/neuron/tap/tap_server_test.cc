@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 // Counts and closes the connections.
 class FakeTapServerListener final : public TapServer::Listener {
  public:
-  bool MayAccept() override { return can_accept; }
+  bool CanAccept() override { return can_accept; }
   void OnAccepted(UniqueFd) override { ++accepted; }
 
   bool can_accept = true;

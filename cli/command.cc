@@ -89,27 +89,28 @@ bool IsLocal(const CLI::App& app) {
 // UNAVAILABLE, so only the texts of OpenSSL and gRPC in its message identify the cause. Texts that
 // match none get general advice.
 std::string DescribeRemedy(const Context& context, std::string_view message) {
-  const auto says = [&](std::string_view words) {
+  const auto has_text = [&](std::string_view words) {
     return message.find(words) != std::string_view::npos;
   };
   // A wrong name is also a failed verification, so it is tested first.
-  if (says("Hostname Verification")) {
+  if (has_text("Hostname Verification")) {
     return "The aggregator's certificate is issued for a different name; pass the name in it with "
            "--tls-server-name.";
   }
-  if (says("certificate verify failed")) {
+  if (has_text("certificate verify failed")) {
     return "The aggregator's certificate has expired, or is not signed by the certificate "
            "authority in --tls-ca.";
   }
-  if (says("certificate required") || says("alert")) {
+  if (has_text("certificate required") || has_text("alert")) {
     return "The aggregator rejected the certificate; pass a valid one signed by its CA with "
            "--tls-cert and --tls-key.";
   }
-  if (says("WRONG_VERSION_NUMBER") || says("wrong version number")) {
+  if (has_text("WRONG_VERSION_NUMBER") || has_text("wrong version number")) {
     return "The aggregator does not use TLS; omit --tls-ca.";
   }
   // With TLS 1.3 a server that refuses the client reports it after the client's handshake is over.
-  const bool hung_up = says("Socket closed") || says("Endpoint read failed") || says("reset");
+  const bool hung_up =
+      has_text("Socket closed") || has_text("Endpoint read failed") || has_text("reset");
   if (hung_up && !context.security.has_tls()) {
     return "It may require TLS; pass --tls-ca, --tls-cert and --tls-key.";
   }

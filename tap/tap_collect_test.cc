@@ -46,7 +46,7 @@ class TapCollectTest : public TapTest {
     for (TapTestRecord& record : agent_.Read()) records_.push_back(std::move(record));
   }
   // Of a capture: types by name, and the events that its documents hold.
-  std::string Told(uint8_t capture) const {
+  std::string Summary(uint8_t capture) const {
     std::string told;
     uint64_t events = 0;
     for (const TapTestRecord& record : records_) {
@@ -92,19 +92,19 @@ TEST_F(TapCollectTest, CollectsRingsAndKeepsHolding) {
   runtime_.Emit(0, 100'000);  // wraps: the newest 8,192 are left
   runtime_.Emit(1, 10);
   Collect();
-  EXPECT_EQ(Told(kSnapshot), "collected stopped:7 8202");
-  EXPECT_EQ(Told(kRecorder), "started 0");
+  EXPECT_EQ(Summary(kSnapshot), "collected stopped:7 8202");
+  EXPECT_EQ(Summary(kRecorder), "started 0");
   EXPECT_EQ(State(), TapState::kHolding);
   agent_.Read();
   Advance(Tap::kReleaseMemoryFirstNs);
   EXPECT_EQ(tap_->Step(), kNeverNs);
   runtime_.Emit(1, 3);
   Collect(3);
-  EXPECT_EQ(Told(3), "collected stopped:7 3") << "what came since";
+  EXPECT_EQ(Summary(3), "collected stopped:7 3") << "what came since";
   agent_.Send(TapTestStopPacket(kRecorder));
   Step();
   Keep();
-  EXPECT_EQ(Told(kRecorder), "started stopped:1 0");
+  EXPECT_EQ(Summary(kRecorder), "started stopped:1 0");
   EXPECT_EQ(runtime_.starts, 1);
   EXPECT_EQ(runtime_.stops, 1);
   EXPECT_EQ(runtime_.misuses, 0);
@@ -127,13 +127,13 @@ TEST_F(TapCollectTest, CollectsAtItsTime) {
   Step();
   EXPECT_THAT(Answers(), ElementsAre(TapResult::kOk));
   Keep();
-  EXPECT_EQ(Told(kSnapshot), "collected stopped:7 7");
+  EXPECT_EQ(Summary(kSnapshot), "collected stopped:7 7");
 }
 
 TEST_F(TapCollectTest, ARingThatHoldsNothingIsSoonCollected) {
   Hold();
   Collect();
-  EXPECT_EQ(Told(kSnapshot), "collected stopped:7 0");
+  EXPECT_EQ(Summary(kSnapshot), "collected stopped:7 0");
   EXPECT_EQ(runtime_.fetches, 2) << "one a core";
 }
 
@@ -142,7 +142,7 @@ TEST_F(TapCollectTest, ManyOfMoreThanTheBufferHoldsComeAsTheAgentMakesRoom) {
   runtime_.Emit(0, 30'000);  // ten times the shared ring
   runtime_.Emit(1, 30'000);
   Collect();
-  EXPECT_EQ(Told(kSnapshot), "collected stopped:7 60000");
+  EXPECT_EQ(Summary(kSnapshot), "collected stopped:7 60000");
   EXPECT_EQ(agent_.header()->counters.refused_documents.load(), 0u);
 }
 
@@ -157,7 +157,7 @@ TEST_F(TapCollectTest, AnAgentThatReadsNothingIsWaitedForSoLong) {
   Step();
   EXPECT_EQ(Answers().back(), TapResult::kOk);
   Keep();
-  EXPECT_THAT(Told(kSnapshot), HasSubstr("stopped:7:incomplete"));
+  EXPECT_THAT(Summary(kSnapshot), HasSubstr("stopped:7:incomplete"));
   EXPECT_EQ(State(), TapState::kHolding);
 }
 
@@ -166,7 +166,7 @@ TEST_F(TapCollectTest, ACoreThatNeverFallsSilentIsDoneAfterARingful) {
   runtime_.Emit(0, 4'096);
   runtime_.during_fetch = [this](uint32_t) { runtime_.Emit(0, 4'096); };
   Collect();
-  EXPECT_THAT(Told(kSnapshot), HasSubstr("stopped:7 "));
+  EXPECT_THAT(Summary(kSnapshot), HasSubstr("stopped:7 "));
   EXPECT_LT(runtime_.fetches, 20);
 }
 
@@ -179,7 +179,7 @@ TEST_F(TapCollectTest, ACollectionIsDoneOnce) {
   Step();
   EXPECT_THAT(Answers(), ElementsAre(TapResult::kOk));
   Keep();
-  EXPECT_EQ(Told(kSnapshot), "collected stopped:7 5");
+  EXPECT_EQ(Summary(kSnapshot), "collected stopped:7 5");
   EXPECT_EQ(runtime_.backlog[0], 5u);
 }
 
@@ -216,8 +216,8 @@ TEST_F(TapCollectTest, LimitsPendingCollections) {
     Step();
   }
   Keep();
-  EXPECT_EQ(Told(13), "collected stopped:7 1") << "the one whose time came first";
-  EXPECT_EQ(Told(10), "collected stopped:7 0");
+  EXPECT_EQ(Summary(13), "collected stopped:7 1") << "the one whose time came first";
+  EXPECT_EQ(Summary(10), "collected stopped:7 0");
 }
 
 TEST_F(TapCollectTest, YieldReleasesRingsAndReportsIt) {
@@ -240,8 +240,8 @@ TEST_F(TapCollectTest, YieldReleasesRingsAndReportsIt) {
   EXPECT_EQ(State(), TapState::kHolding);
   runtime_.Emit(0, 4);
   Collect(4);
-  EXPECT_EQ(Told(kRecorder), "started stopped:4 started 0");
-  EXPECT_EQ(Told(4), "collected stopped:7 4");
+  EXPECT_EQ(Summary(kRecorder), "started stopped:4 started 0");
+  EXPECT_EQ(Summary(4), "collected stopped:7 4");
   EXPECT_EQ(runtime_.misuses, 0);
 }
 
@@ -255,8 +255,8 @@ TEST_F(TapCollectTest, YieldDuringCollectionKeepsPartialData) {
   CallAsApp(RuntimeGate::Claim::kYield,
             [this] { gate_.SetProfiler(RuntimeGate::Profiler::kInspect, true); });
   Keep();
-  EXPECT_THAT(Told(kSnapshot), HasSubstr("collected stopped:4"));
-  EXPECT_EQ(Told(kRecorder), "started stopped:4 0");
+  EXPECT_THAT(Summary(kSnapshot), HasSubstr("collected stopped:4"));
+  EXPECT_EQ(Summary(kRecorder), "started stopped:4 0");
   EXPECT_THAT(Answers(), ElementsAre(TapResult::kOk));
   EXPECT_EQ(runtime_.misuses, 0);
 }
@@ -269,8 +269,8 @@ TEST_F(TapCollectTest, AProcessThatExitsWhileItCollectsLeavesAnEnd) {
   Keep();
   CallAsApp(RuntimeGate::Claim::kExit, [] {});
   Keep();
-  EXPECT_THAT(Told(kSnapshot), HasSubstr("stopped:3"));
-  EXPECT_THAT(Told(kRecorder), HasSubstr("stopped:3"));
+  EXPECT_THAT(Summary(kSnapshot), HasSubstr("stopped:3"));
+  EXPECT_THAT(Summary(kRecorder), HasSubstr("stopped:3"));
 }
 
 TEST_F(TapCollectTest, AStopOfTheSnapshotLeavesTheRecorder) {
@@ -285,7 +285,7 @@ TEST_F(TapCollectTest, AStopOfTheSnapshotLeavesTheRecorder) {
   Step();
   EXPECT_THAT(Answers(), ElementsAre(TapResult::kOk, TapResult::kOk));
   Keep();
-  EXPECT_THAT(Told(kSnapshot), HasSubstr("stopped:1:incomplete"));
+  EXPECT_THAT(Summary(kSnapshot), HasSubstr("stopped:1:incomplete"));
   EXPECT_EQ(State(), TapState::kHolding);
 }
 
@@ -300,7 +300,7 @@ TEST_F(TapCollectTest, AnAgentThatComesBackFindsTheRingsHeld) {
   EXPECT_EQ(agent_.hello().state, static_cast<uint32_t>(TapState::kHolding));
   EXPECT_EQ(agent_.hello().capture_id[0], kRecorder);
   Collect();
-  EXPECT_EQ(Told(kSnapshot), "collected stopped:7 20");
+  EXPECT_EQ(Summary(kSnapshot), "collected stopped:7 20");
   EXPECT_EQ(runtime_.starts, 1);
 }
 

@@ -60,7 +60,7 @@ class ClaimReader {
   // rank without a size is a guess.
   void Add(RankSource source, RankClaim claim) {
     if (claim.size > 0 && claim.index >= claim.size) {
-      Refuse("{} is ignored: the rank is not below the size", claim.reported);
+      Refuse("{} is ignored: the rank is not below the size", claim.text);
       return;
     }
     // Launchers set rank and size together. A rank alone may be left over from something else.
@@ -116,8 +116,8 @@ void ClaimReader::ReadPjrt() {
   }
   const auto at = static_cast<size_t>(*index);
   RankClaim claim{
-      .reported = fmt::format("NEURON_PJRT_PROCESS_INDEX={} of {} processes with {} devices",
-                              *index, devices.size(), devices[at]),
+      .text = fmt::format("NEURON_PJRT_PROCESS_INDEX={} of {} processes with {} devices", *index,
+                          devices.size(), devices[at]),
       .variable = "NEURON_PJRT_PROCESS_INDEX",
       .world = WorldOf(facts_, environment_.Text("NEURON_RT_ROOT_COMM_ID"), ""),
       .index = *index,
@@ -129,7 +129,7 @@ void ClaimReader::ReadPjrt() {
         "cores of two physical cores each: the list is read as physical cores and halved",
         devices[at], cores_));
     for (int64_t& count : devices) count /= 2;
-    claim.reported += " (physical, halved)";
+    claim.text += " (physical, halved)";
     claim.guess = "NEURON_PJRT_PROCESSES_NUM_DEVICES counts physical cores";
   } else if (devices[at] != cores_) {
     result_.unfit_list_world = claim.world;
@@ -158,7 +158,7 @@ void ClaimReader::ReadGlobalDevice() {
   const auto id = environment_.Number("NEURON_GLOBAL_DEVICE_ID");
   if (!id) return;
   const int64_t count = environment_.Count("NEURON_GLOBAL_DEVICE_COUNT").value_or(0);
-  RankClaim claim{.reported = fmt::format("NEURON_GLOBAL_DEVICE_ID={}{}", *id, Of(count)),
+  RankClaim claim{.text = fmt::format("NEURON_GLOBAL_DEVICE_ID={}{}", *id, Of(count)),
                   .variable = "NEURON_GLOBAL_DEVICE_ID",
                   .world = WorldOf(facts_, environment_.Text("NEURON_RT_ROOT_COMM_ID"), ""),
                   .index = *id,
@@ -177,7 +177,7 @@ void ClaimReader::ReadTorchrun() {
   const int64_t world = environment_.Count("WORLD_SIZE").value_or(0);
   // Where torchrun's processes meet: with the port and the run's id it names the world.
   const std::string_view address = environment_.Text("MASTER_ADDR");
-  RankClaim claim{.reported = fmt::format("RANK={}{}", *rank, Of(world)),
+  RankClaim claim{.text = fmt::format("RANK={}{}", *rank, Of(world)),
                   .variable = "RANK",
                   .world = WorldOf(facts_, address,
                                    fmt::format("{} {}", environment_.Text("MASTER_PORT"),
@@ -198,7 +198,7 @@ void ClaimReader::ReadTorchrun() {
   if (is_torchrun || cores_ == 1) {
     // torchrun counts processes, and so does whoever gives each process one core.
   } else if (*rank % cores_ == 0 && local_world == seen_workers_ * cores_ && world % cores_ == 0) {
-    claim.reported += fmt::format(" counts cores, as LOCAL_WORLD_SIZE={}", local_world);
+    claim.text += fmt::format(" counts cores, as LOCAL_WORLD_SIZE={}", local_world);
     claim.counts_cores = true;
   } else if (local_world == 0 && *rank < world && world % cores_ == 0) {
     // WORLD_SIZE may count cores, and each process has several.
@@ -221,22 +221,21 @@ bool ClaimReader::ReadPodIndex(RankClaim& claim) {
   if (node_rank && *node_rank != claim.index) {
     const auto local_rank = environment_.Number("LOCAL_RANK");
     if (local_rank && claim.index == *node_rank * per_pod + *local_rank) return false;
-    Refuse("{} is ignored: it contradicts PET_NODE_RANK={}", claim.reported, *node_rank);
+    Refuse("{} is ignored: it contradicts PET_NODE_RANK={}", claim.text, *node_rank);
     return true;
   }
   if (nodes && world > 0 && world != *nodes && world != *nodes * per_pod) {
     Refuse("{} is ignored: PET_NNODES={} pods with PET_NPROC_PER_NODE={} give a different size",
-           claim.reported, *nodes, per_pod);
+           claim.text, *nodes, per_pod);
     return true;
   }
   // From here on the rank is the pod's index, so the world's size is the number of pods.
   claim.size = nodes.value_or(per_pod == 1 ? world : 0);
   claim.is_size_ambiguous = claim.size == 0 && world > 0;
   if (per_pod == 1) return false;  // a process a pod
-  claim.reported += fmt::format(" is the index of a pod with PET_NPROC_PER_NODE={}", per_pod);
+  claim.text += fmt::format(" is the index of a pod with PET_NPROC_PER_NODE={}", per_pod);
   if (per_pod != cores_) {
-    Refuse("{}, but this process has {} cores: its rank in the pod is unknown", claim.reported,
-           cores_);
+    Refuse("{}, but this process has {} cores: its rank in the pod is unknown", claim.text, cores_);
     return true;
   }
   claim.equal_cores = true;
@@ -277,7 +276,7 @@ void ClaimReader::ReadMpi() {
            reported, *slurm);
     return;
   }
-  RankClaim claim{.reported = std::move(reported),
+  RankClaim claim{.text = std::move(reported),
                   .variable = std::move(name),
                   .world = WorldOf(facts_, {}, environment_.Text("PMIX_NAMESPACE")),
                   .index = *rank,
@@ -291,18 +290,18 @@ void ClaimReader::ReadMpi() {
 void ClaimReader::ReadSlurm() {
   const auto rank = environment_.Number("SLURM_PROCID");
   if (!rank) return;
-  RankClaim claim{.reported = fmt::format("SLURM_PROCID={}{}", *rank, Of(step_tasks_.value_or(0))),
+  RankClaim claim{.text = fmt::format("SLURM_PROCID={}{}", *rank, Of(step_tasks_.value_or(0))),
                   .variable = "SLURM_PROCID",
                   .world = fmt::format("{} {} {}", JobOf(facts_), environment_.Text("SLURM_JOB_ID"),
                                        environment_.Text("SLURM_STEP_ID")),
                   .index = *rank,
                   .size = step_tasks_.value_or(0)};
-  if (RefuseInheritedSlurm(claim.reported)) return;
+  if (RefuseInheritedSlurm(claim.text)) return;
   if (environment_.Number("SLURM_HET_SIZE").value_or(1) > 1) {
     Refuse(
         "{} is ignored: the job is heterogeneous, and the core counts of its other components are "
         "unknown",
-        claim.reported);
+        claim.text);
     return;
   }
   if (!environment_.Has("SLURM_STEP_ID") && !environment_.Has("SLURM_STEP_NUM_TASKS") &&
@@ -351,7 +350,7 @@ void ClaimReader::RefuseWorldsOfOne() {
     // MPI and Slurm a world of one is a normal leftover.
     std::string reason =
         fmt::format("{} is ignored: it describes a world of one process, but \"{}\" a larger one",
-                    claim.reported, larger->reported);
+                    claim.text, larger->text);
     const bool can_be_right = source < RankSource::kMpi;
     for (auto& [other_source, other] : result_.claims) {
       if (can_be_right && other_source > source && other.processes > 1) other.doubt = reason;

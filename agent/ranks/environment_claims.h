@@ -19,7 +19,7 @@ namespace neurontrace {
 // plain value; negative numbers mean "none". Made by ReadEnvironmentClaims; the resolver fills
 // `world_id`, `list_id`, `gids` and `world_cores`.
 struct RankClaim {
-  std::string reported;                // the variables and their values: "RANK=3 of 8"
+  std::string text;                // the variables and their values: "RANK=3 of 8"
   std::string variable;            // the one that has the index: "RANK"
   std::string world;               // claims of one world count in one numbering
   size_t world_id = 0;             // the same, for the resolver

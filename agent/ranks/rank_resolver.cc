@@ -278,8 +278,7 @@ void JobResolver::Compare(RankSource source, Worker& a, Worker& b, Objections& o
   const bool is_expected = source >= RankSource::kMpi;
   const auto refuse = [&](std::string why) {
     objections.refused.try_emplace(
-        {&a, source},
-        RankRefusal{fmt::format("{} is ignored: {}", mine.reported, why), is_expected});
+        {&a, source}, RankRefusal{fmt::format("{} is ignored: {}", mine.text, why), is_expected});
   };
   if (source == RankSource::kPjrt && !b.unfit_list_world.empty() &&
       b.unfit_list_world == mine.world) {
@@ -343,9 +342,9 @@ void JobResolver::ExpandClaims() {
                              ? fmt::format(
                                    "{} is ignored: the job's processes have different core counts, "
                                    "and some before this one are unknown",
-                                   claim.reported)
+                                   claim.text)
                              : fmt::format("{} is ignored: rank {} is not below the job's {} cores",
-                                           claim.reported, claim.gids.back(), claim.world_cores);
+                                           claim.text, claim.gids.back(), claim.world_cores);
     worker->Refuse(source, std::move(reason), false);
   }
 }
@@ -386,7 +385,7 @@ void JobResolver::ExpandProcessIndex(RankSource source, const Worker& worker,
   claim.gids.resize(static_cast<size_t>(worker.cores));
   std::iota(claim.gids.begin(), claim.gids.end(), before);
   if (worker.cores == 1) return;
-  claim.reported += fmt::format(" processes of {} cores each", worker.cores);
+  claim.text += fmt::format(" processes of {} cores each", worker.cores);
   const bool multiplies = !knows_before || (!knows_all && claim.world_cores > 0);
   if (multiplies && !claim.equal_cores && claim.guess.empty()) {
     claim.guess = "all processes of the job have the same number of cores";
@@ -468,8 +467,8 @@ void JobResolver::AddConfiguredTo(const WorkerConfigured& by, const NodeCores& f
          false});
     return;
   }
-  RankClaim claim{.reported = fmt::format("{} {} + core {} of the node ({})", by.variable, start,
-                                          found.numbers.front(), found.how),
+  RankClaim claim{.text = fmt::format("{} {} + core {} of the node ({})", by.variable, start,
+                                      found.numbers.front(), found.how),
                   .variable = by.variable,
                   .world_cores = configured.worker_count.value_or(0)};
   claim.guess = found.guess;
@@ -481,7 +480,7 @@ void JobResolver::AddConfiguredTo(const WorkerConfigured& by, const NodeCores& f
   }
   if (claim.world_cores > 0 && last >= claim.world_cores) {
     worker.refusals.push_back({fmt::format("{} is ignored: rank {} is not below the job's {} cores",
-                                           claim.reported, last, claim.world_cores),
+                                           claim.text, last, claim.world_cores),
                                false});
     return;
   }
@@ -499,7 +498,7 @@ void JobResolver::DropGuessesThatAreContradicted(Worker& worker) {
     });
     if (other == worker.claims.end()) return;
     std::string reason = fmt::format("\"{}\" is ignored: it is a guess that contradicts \"{}\"",
-                                     best.reported, other->second.reported);
+                                     best.text, other->second.text);
     worker.Refuse(source, std::move(reason), false);
   }
 }
@@ -548,9 +547,8 @@ void JobResolver::AddObserved(Worker& worker) {
 void JobResolver::Assemble(Worker& worker) {
   AddObserved(worker);
   for (const auto& [source, claim] : worker.claims) {
-    const std::string detail = claim.guess.empty()
-                                   ? claim.reported
-                                   : fmt::format("{}, assuming {}", claim.reported, claim.guess);
+    const std::string detail =
+        claim.guess.empty() ? claim.text : fmt::format("{}, assuming {}", claim.text, claim.guess);
     for (CoreInfo& core : worker.result.cores) {
       if (core.nc_idx >= claim.gids.size() || claim.gids[core.nc_idx] < 0) continue;
       core.rank_evidence.push_back({.source = source,

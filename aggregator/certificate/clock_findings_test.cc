@@ -103,12 +103,12 @@ TEST(ClockFindingsTest, AClockThatIsNotKnownMakesTheCaptureIncomplete) {
     EXPECT_EQ(certificate.workers[1].clock.bound_ns, 0u);
     EXPECT_THAT(certificate.workers[1].clock.words, HasSubstr("not known"));
     EXPECT_FALSE(certificate.complete);
-    const auto says = HasSubstr("the clock of i-b is unknown for a part of the capture");
+    const auto finding = HasSubstr("the clock of i-b is unknown for a part of the capture");
     if (is_provisional) {
       EXPECT_THAT(certificate.findings, IsEmpty());
-      EXPECT_THAT(certificate.notes, Contains(says));
+      EXPECT_THAT(certificate.notes, Contains(finding));
     } else {
-      EXPECT_THAT(certificate.findings, ElementsAre(says));
+      EXPECT_THAT(certificate.findings, ElementsAre(finding));
       EXPECT_THAT(certificate.verdict, HasSubstr("incomplete: the clock of i-b"));
     }
     EXPECT_THAT(certificate.notes,

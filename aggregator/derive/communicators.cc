@@ -39,26 +39,26 @@ bool CommunicatorTable::NamesGroup(uint32_t stream, uint64_t gid) {
 
 // The cache by stream answers nearly every call.
 uint32_t CommunicatorTable::Find(const TimelineRecord& record, const ShapeFields& fields) {
-  Reported said{.gid = StartNumber(record, fields, DerivedField::kGid).value_or(kNone),
-                .cc_stream = StartNumber(record, fields, DerivedField::kCcStream).value_or(kNone),
-                .gid_names_group = gid_names_group_};
+  Reported ids{.gid = StartNumber(record, fields, DerivedField::kGid).value_or(kNone),
+               .cc_stream = StartNumber(record, fields, DerivedField::kCcStream).value_or(kNone),
+               .gid_names_group = gid_names_group_};
   Latest& latest = latest_[record.stream];
-  if (latest.is_set && latest.said == said) return latest.communicator;
-  const uint32_t communicator = FindOther(record.stream, said);
+  if (latest.is_set && latest.ids == ids) return latest.communicator;
+  const uint32_t communicator = FindOther(record.stream, ids);
   // At the limit nothing is cached, so that each event beyond it is counted.
   latest.is_set = communicators_.size() < kCommunicatorsMax;
   // FindOther may have learned that gid is a group: the cached answer is that of the new state.
-  said.gid_names_group = gid_names_group_;
-  latest.said = said;
+  ids.gid_names_group = gid_names_group_;
+  latest.ids = ids;
   latest.communicator = communicator;
   return communicator;
 }
 
 // The key contains gid only if it is the number of a group.
-uint32_t CommunicatorTable::FindOther(uint32_t stream, const Reported& said) {
-  const bool is_group = said.gid != kNone && NamesGroup(stream, said.gid);
+uint32_t CommunicatorTable::FindOther(uint32_t stream, const Reported& ids) {
+  const bool is_group = ids.gid != kNone && NamesGroup(stream, ids.gid);
   const uint32_t job = job_of_[stream];
-  const Key key(job, is_group, is_group ? said.gid : kNone, said.cc_stream);
+  const Key key(job, is_group, is_group ? ids.gid : kNone, ids.cc_stream);
   const auto known = numbers_.find(key);
   if (known != numbers_.end()) return known->second;
   if (communicators_.size() >= kCommunicatorsMax) {
@@ -70,8 +70,8 @@ uint32_t CommunicatorTable::FindOther(uint32_t stream, const Reported& said) {
   communicators_.push_back(
       {.root_comm_id = jobs_[job].first,
        .world_size = jobs_[job].second,
-       .group = is_group ? std::optional(said.gid) : std::nullopt,
-       .cc_stream = said.cc_stream == kNone ? std::nullopt : std::optional(said.cc_stream)});
+       .group = is_group ? std::optional(ids.gid) : std::nullopt,
+       .cc_stream = ids.cc_stream == kNone ? std::nullopt : std::optional(ids.cc_stream)});
   return number;
 }
 

@@ -86,7 +86,7 @@ class CommunicatorTable {
   // The result for a stream's latest event: most events repeat its ids.
   struct Latest {
     bool is_set = false;
-    Reported said;
+    Reported ids;
     uint32_t communicator = 0;
     // The communicator of the stream's latest AddMember, and its `since` there.
     std::optional<uint32_t> member_of;
@@ -96,7 +96,7 @@ class CommunicatorTable {
   // Returns whether gid is known to be the number of a group, taking this event into account.
   bool NamesGroup(uint32_t stream, uint64_t gid);
   // Looks the communicator up by all its ids, or adds it.
-  uint32_t FindOther(uint32_t stream, const Reported& said);
+  uint32_t FindOther(uint32_t stream, const Reported& ids);
 
   std::span<const TimelineStream> streams_;
   const size_t memberships_max_;

@@ -10,7 +10,10 @@ namespace neurontrace::limits {
 // Connections. Beyond, a new one is closed at once: browsers open at most six and try again.
 inline constexpr size_t kWebConnectionsMax = 64;
 // Answers that are made at once; further requests wait for a thread.
-inline constexpr int kWebThreads = 8;
+inline constexpr int kWebThreads = 24;
+// Pages that follow a running capture, each with a thread. Further ones are refused with 429.
+inline constexpr int kWebWatchesMax = 12;
+static_assert(kWebWatchesMax < kWebThreads, "other requests always find a thread");
 // The head of a request: 431. Its body: 413.
 inline constexpr size_t kWebHeadBytesMax = 32u << 10;
 inline constexpr size_t kWebBodyBytesMax = 1u << 20;

@@ -121,7 +121,7 @@ EventCheck::TrackText EventCheck::ReadArguments(const TraceSequence& sequence) {
   static const uint64_t kDuration = HashText("duration");
   static const uint64_t kSqueezed = HashText("squeezed");
   static const uint64_t kEvents = HashText("events");
-  TrackText said;
+  TrackText texts;
   for (const TraceMessage::Field& field : event_) {
     if (field.tag != event::kAnnotation) continue;
     ++summary_.arguments;
@@ -137,11 +137,11 @@ EventCheck::TrackText EventCheck::ReadArguments(const TraceSequence& sequence) {
     if (name == nullptr || !are_arguments_known_) continue;
     std::optional<uint64_t> number = argument_.Number(annotation::kIntValue);
     if (!number) number = argument_.Number(annotation::kUintValue);
-    if (number && name->hash == kDuration) said.duration_ns = number;
-    if (number && name->hash == kEvents) said.events = number;
-    if (name->hash == kSqueezed) said.is_squeezed = true;
+    if (number && name->hash == kDuration) texts.duration_ns = number;
+    if (number && name->hash == kEvents) texts.events = number;
+    if (name->hash == kSqueezed) texts.is_squeezed = true;
   }
-  return said;
+  return texts;
 }
 
 // Ends of this track are no findings from here on, as their begins are unknown.
@@ -184,7 +184,7 @@ bool EventCheck::IsInOrder(Track& track, uint64_t time_ns) {
   return true;
 }
 
-void EventCheck::HandleBegin(Track& track, const Names& names, const TrackText& said,
+void EventCheck::HandleBegin(Track& track, const Names& names, const TrackText& texts,
                              uint64_t time_ns) {
   ++summary_.slices;
   ++track.track.slices;
@@ -212,11 +212,11 @@ void EventCheck::HandleBegin(Track& track, const Names& names, const TrackText& 
                     .category = names.category,
                     .at = log_.position(),
                     // A squeezed event's duration is not that of its slice.
-                    .duration_ns = said.is_squeezed ? std::nullopt : said.duration_ns});
+                    .duration_ns = texts.is_squeezed ? std::nullopt : texts.duration_ns});
 }
 
 // The begin or the end may say how long the slice lasts.
-bool EventCheck::HandleEnd(Track& track, const Names& names, const TrackText& said,
+bool EventCheck::HandleEnd(Track& track, const Names& names, const TrackText& texts,
                            uint64_t time_ns) {
   if (!IsInOrder(track, time_ns)) return true;
   const size_t before = track.open.size();
@@ -231,7 +231,7 @@ bool EventCheck::HandleEnd(Track& track, const Names& names, const TrackText& sa
              "An end{} on track {} ('{}') has no begin.", of, track.track.uuid, track.track.name);
     return false;
   }
-  const auto duration_ns = said.duration_ns ? said.duration_ns : slice->duration_ns;
+  const auto duration_ns = texts.duration_ns ? texts.duration_ns : slice->duration_ns;
   if (duration_ns && *duration_ns != time_ns - slice->start_ns) {
     log_.Add(
         TraceCheck::kDuration,
@@ -341,13 +341,13 @@ bool EventCheck::HandleByType(Track& track, uint64_t type, const TraceSequence& 
   // The name of the instants by which neurontrace's exporter marks a loss.
   static const uint64_t kEventsLost = HashText("events lost");
   const Names names = NamesOf(sequence);
-  const TrackText said = ReadArguments(sequence);
+  const TrackText texts = ReadArguments(sequence);
   switch (type) {
     case perfetto_read::kBegin:
-      HandleBegin(track, names, said, time_ns);
+      HandleBegin(track, names, texts, time_ns);
       return true;
     case perfetto_read::kEnd:
-      return HandleEnd(track, names, said, time_ns);
+      return HandleEnd(track, names, texts, time_ns);
     case perfetto_read::kInstant:
       ++summary_.instants;
       ++track.track.instants;
@@ -355,7 +355,7 @@ bool EventCheck::HandleByType(Track& track, uint64_t type, const TraceSequence& 
       IsInOrder(track, time_ns);
       if (are_arguments_known_ && names.name == kEventsLost) {
         ++summary_.loss_instants;
-        summary_.lost_events += said.events.value_or(0);
+        summary_.lost_events += texts.events.value_or(0);
       }
       return true;
     case perfetto_read::kCounter:

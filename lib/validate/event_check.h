@@ -71,9 +71,9 @@ class EventCheck {
   // instant to which a flow could be bound.
   bool HandleByType(Track& track, uint64_t type, const TraceSequence& sequence, uint64_t time_ns);
   // Opens a slice on the track.
-  void HandleBegin(Track& track, const Names& names, const TrackText& said, uint64_t time_ns);
+  void HandleBegin(Track& track, const Names& names, const TrackText& texts, uint64_t time_ns);
   // Returns false if it ends nothing.
-  bool HandleEnd(Track& track, const Names& names, const TrackText& said, uint64_t time_ns);
+  bool HandleEnd(Track& track, const Names& names, const TrackText& texts, uint64_t time_ns);
   // Checks the value and track of a counter's event.
   void HandleCounter(Track& track);
   // Checks the counter values that any event may have in addition. May move all tracks.

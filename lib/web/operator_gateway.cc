@@ -7,6 +7,8 @@
 #include <openssl/crypto.h>
 
 #include <algorithm>
+#include <atomic>
+#include <charconv>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -129,6 +131,33 @@ std::string_view ParameterOf(std::string_view query, std::string_view name) {
   return {};
 }
 
+// Parses "8-15,20" into the ranks that an export selects. An empty text selects all.
+grpc::Status AddRanks(std::string_view text, v1::ExportRequest& message) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    const std::string_view part = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t dash = std::min(part.find('-'), part.size());
+    const std::string_view last = part.substr(std::min(dash + 1, part.size()));
+    int64_t first_gid = 0;
+    int64_t last_gid = 0;
+    const auto parse = [](std::string_view digits, int64_t& number) {
+      const auto [rest, error] =
+          std::from_chars(digits.data(), digits.data() + digits.size(), number);
+      return error == std::errc() && rest == digits.data() + digits.size() && number >= 0;
+    };
+    if (!parse(part.substr(0, dash), first_gid) ||
+        !parse(last.empty() ? part.substr(0, dash) : last, last_gid) || last_gid < first_gid) {
+      return {grpc::StatusCode::INVALID_ARGUMENT,
+              "gids: write ranks and ranges between commas, for example 8-15,20"};
+    }
+    v1::GidRange& range = *message.add_worker_gids();
+    range.set_first(first_gid);
+    range.set_last(last_gid);
+  }
+  return grpc::Status::OK;
+}
+
 // The host of "HOST:PORT" in lower case.
 std::string HostName(std::string_view host) {
   if (!host.ends_with(']')) {
@@ -194,12 +223,19 @@ class OperatorGateway::Calls {
 // The changes of a capture as server-sent events (WHATWG HTML standard, 9.2).
 class OperatorGateway::CaptureEvents final : public WebStream {
  public:
+  // Gives its place among `watches` back at its end.
   CaptureEvents(v1::OperatorService::StubInterface& service, const std::shared_ptr<Calls>& calls,
-                const std::string& id)
-      : call_(calls) {
+                std::shared_ptr<std::atomic<int>> watches, const std::string& id)
+      : watches_(std::move(watches)), call_(calls) {
     v1::CaptureReference request;
     request.set_capture_id(id);
     reader_ = service.WatchCapture(call_.context(), request);
+  }
+  ~CaptureEvents() override { watches_->fetch_sub(1); }
+
+  // Reads the present state, so that a refused watch is answered with its error.
+  grpc::Status Begin(std::string& piece) {
+    return Read(piece) == Next::kMore ? grpc::Status::OK : reader_->Finish();
   }
 
   Next Read(std::string& piece) override {
@@ -209,7 +245,6 @@ class OperatorGateway::CaptureEvents final : public WebStream {
     json.Open('{')
         .Member("state", v1::CaptureState_Name(capture.state()))
         .Member("events", fmt::format("{}", capture.events()))
-        .Member("version", fmt::format("{}", capture.events()))
         .Member("end_ns", fmt::format("{}", capture.server_realtime_ns()))
         .Close('}');
     piece = "data: " + json.Take() + "\n\n";
@@ -217,6 +252,7 @@ class OperatorGateway::CaptureEvents final : public WebStream {
   }
 
  private:
+  const std::shared_ptr<std::atomic<int>> watches_;
   Calls::Call call_;
   std::unique_ptr<grpc::ClientReaderInterface<v1::Capture>> reader_;
 };
@@ -263,7 +299,8 @@ OperatorGateway::OperatorGateway(v1::OperatorService::StubInterface& service,
     : service_(service),
       assets_(assets),
       options_(std::move(options)),
-      calls_(std::make_shared<Calls>()) {}
+      calls_(std::make_shared<Calls>()),
+      watches_(std::make_shared<std::atomic<int>>(0)) {}
 
 OperatorGateway::~OperatorGateway() = default;
 
@@ -302,6 +339,8 @@ WebReply OperatorGateway::Handle(const WebRequest& request) {
     reply = *std::move(refusal);
   } else if (!ParameterOf(request.query, "token").empty() && request.path.find("/api/") != 0) {
     reply = SignIn(request);
+  } else if (request.method == "POST" && request.path == "/api/v1/session") {
+    reply = SignInByBody(request);
   } else if (request.path.starts_with(kApi)) {
     reply = HasSession(request)
                 ? Api(request)
@@ -337,6 +376,27 @@ std::optional<WebReply> OperatorGateway::RefuseForeign(const WebRequest& request
 
 bool OperatorGateway::HasSession(const WebRequest& request) const {
   return IsToken(CookieValue(request.cookie, kCookie), options_.token);
+}
+
+// For a page that was opened without the token: somebody copies it from the terminal.
+WebReply OperatorGateway::SignInByBody(const WebRequest& request) {
+  google::protobuf::Struct body;
+  if (const grpc::Status parsed = ParseBody(request.body, body); !parsed.ok()) {
+    return ErrorReply(parsed);
+  }
+  const auto token = body.fields().find("token");
+  if (token == body.fields().end() || !IsToken(token->second.string_value(), options_.token)) {
+    return ErrorReply({grpc::StatusCode::UNAUTHENTICATED,
+                       "the token is not that of this session; `neurontrace view` prints the "
+                       "current address"});
+  }
+  WebReply reply = GetSession(request, "");
+  reply.headers.emplace_back("Set-Cookie", SessionCookie());
+  return reply;
+}
+
+std::string OperatorGateway::SessionCookie() const {
+  return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", kCookie, options_.token);
 }
 
 // The token leaves the address, so that it is in no history and in no link that somebody copies.
@@ -495,19 +555,45 @@ WebReply OperatorGateway::StopCapture(const WebRequest&, const std::string& id) 
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
-WebReply OperatorGateway::DeleteCapture(const WebRequest&, const std::string& id) {
+// The page lets people type the name: what they delete is gone.
+WebReply OperatorGateway::DeleteCapture(const WebRequest& request, const std::string& id) {
+  google::protobuf::Struct body;
+  if (const grpc::Status parsed = ParseBody(request.body, body); !parsed.ok()) {
+    return ErrorReply(parsed);
+  }
+  v1::CaptureReference reference;
+  reference.set_capture_id(id);
+  v1::Capture capture;
+  {
+    Calls::Call call(calls_);
+    const grpc::Status status =
+        service_.GetCapture(call.WithDeadline().context(), reference, &capture);
+    if (!status.ok()) return ErrorReply(status);
+  }
+  const std::string& typed = body.fields().contains("confirm")
+                                 ? body.fields().at("confirm").string_value()
+                                 : std::string();
+  if (typed.empty() || (typed != capture.capture_id() && typed != capture.spec().name())) {
+    return ErrorReply({grpc::StatusCode::FAILED_PRECONDITION,
+                       "confirm: type the capture's name or id to delete it"});
+  }
   Calls::Call call(calls_);
-  v1::CaptureReference request;
-  request.set_capture_id(id);
   v1::DeleteCaptureReply reply;
   const grpc::Status status =
-      service_.DeleteCapture(call.WithDeadline().context(), request, &reply);
+      service_.DeleteCapture(call.WithDeadline().context(), reference, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::WatchCapture(const WebRequest&, const std::string& id) {
+  if (watches_->fetch_add(1) >= limits::kWebWatchesMax) {
+    watches_->fetch_sub(1);
+    return ErrorReply({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                       "too many pages follow a running capture; close one of them"});
+  }
+  auto events = std::make_unique<CaptureEvents>(service_, calls_, watches_, id);
   WebReply reply{.content_type = "text/event-stream", .headers = {{"Cache-Control", "no-store"}}};
-  reply.stream = std::make_unique<CaptureEvents>(service_, calls_, id);
+  if (const grpc::Status begun = events->Begin(reply.body); !begun.ok()) return ErrorReply(begun);
+  reply.stream = std::move(events);
   return reply;
 }
 
@@ -563,6 +649,14 @@ WebReply OperatorGateway::Export(const WebRequest& request, const std::string& i
   const auto number = [&](std::string_view name) {
     return std::strtoull(std::string(ParameterOf(request.query, name)).c_str(), nullptr, 10);
   };
+  if (!ParameterOf(request.query, "streams").empty()) {
+    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT,
+                       "streams: exports select by rank; write for example gids=8-15"});
+  }
+  if (const grpc::Status parsed = AddRanks(ParameterOf(request.query, "gids"), message);
+      !parsed.ok()) {
+    return ErrorReply(parsed);
+  }
   message.set_window_start_ns(number("from"));
   message.set_window_end_ns(number("to"));
   auto bytes = std::make_unique<ExportBytes>(service_, calls_, message);

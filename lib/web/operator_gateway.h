@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,7 +54,10 @@ class OperatorGateway final : public WebHandler {
   // Returns the refusal of a request that must not be answered, or nullopt.
   std::optional<WebReply> RefuseForeign(const WebRequest& request) const;
   bool HasSession(const WebRequest& request) const;
+  // Check the token of an address or of a body, and set the cookie.
   WebReply SignIn(const WebRequest& request) const;
+  WebReply SignInByBody(const WebRequest& request);
+  std::string SessionCookie() const;
   WebReply Page(const WebRequest& request) const;
   WebReply Api(const WebRequest& request);
 
@@ -81,6 +85,8 @@ class OperatorGateway final : public WebHandler {
   const WebAssets& assets_;
   const Options options_;
   const std::shared_ptr<Calls> calls_;
+  // Pages that follow a running capture. Shared with their streams.
+  const std::shared_ptr<std::atomic<int>> watches_;
 };
 
 }  // namespace neurontrace

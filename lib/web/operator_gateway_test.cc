@@ -33,6 +33,8 @@ class FakeOperator final : public v1::OperatorService::Service {
       return {grpc::StatusCode::NOT_FOUND, "there is no capture " + request->capture_id()};
     }
     reply->mutable_certificate()->set_verdict("complete");
+    reply->set_capture_id("01ABC");
+    reply->mutable_spec()->set_name("night run");
     return grpc::Status::OK;
   }
   grpc::Status StartCapture(grpc::ServerContext*, const v1::StartCaptureRequest* request,
@@ -176,7 +178,8 @@ TEST_F(OperatorGatewayTest, RefusesForeignHostNames) {
 }
 
 TEST_F(OperatorGatewayTest, RefusesChangesFromOtherSites) {
-  WebRequest request = Request("DELETE", "/api/v1/captures/01ABC", "", "{}");
+  WebRequest request =
+      Request("DELETE", "/api/v1/captures/01ABC", "", R"({"confirm":"night run"})");
   request.fetch_site = "cross-site";
   EXPECT_EQ(Ask(request).status, 403);
   request.fetch_site = "same-origin";
@@ -186,6 +189,25 @@ TEST_F(OperatorGatewayTest, RefusesChangesFromOtherSites) {
   request.content_type = "application/json";
   EXPECT_EQ(Ask(request).status, 200);
   EXPECT_EQ(service_.deleted.count("01ABC"), 1u);
+}
+
+TEST_F(OperatorGatewayTest, DeletesOnlyWhatSomebodyTyped) {
+  for (const char* const body : {"{}", R"({"confirm":""})", R"({"confirm":"other"})"}) {
+    EXPECT_EQ(Ask(Request("DELETE", "/api/v1/captures/01ABC", "", body)).status, 409) << body;
+  }
+  EXPECT_TRUE(service_.deleted.empty());
+  EXPECT_EQ(Ask(Request("DELETE", "/api/v1/captures/01ABC", "", R"({"confirm":"01ABC"})")).status,
+            200);
+}
+
+TEST_F(OperatorGatewayTest, TokenInABodySignsIn) {
+  WebRequest request = Request("POST", "/api/v1/session", "", R"({"token":"wrong"})");
+  request.cookie = "";
+  EXPECT_EQ(Ask(request).status, 401);
+  request.body = std::string(R"({"token":")") + kToken + R"("})";
+  const WebReply reply = Ask(request);
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_THAT(HeaderOf(reply, "Set-Cookie"), HasSubstr("HttpOnly"));
 }
 
 TEST_F(OperatorGatewayTest, ErrorsHaveTheCodeAndTheMessage) {
@@ -218,10 +240,9 @@ TEST_F(OperatorGatewayTest, StartsCapturesAndPreviews) {
 TEST_F(OperatorGatewayTest, StreamsChangesOfACapture) {
   const WebReply reply = Ask(Request("GET", "/api/v1/captures/01ABC/watch"));
   EXPECT_EQ(reply.content_type, "text/event-stream");
+  EXPECT_THAT(reply.body, HasSubstr("data: {\"state\":"));
   std::string piece;
   ASSERT_NE(reply.stream, nullptr);
-  EXPECT_EQ(reply.stream->Read(piece), WebStream::Next::kMore);
-  EXPECT_THAT(piece, HasSubstr("data: {\"state\":"));
   EXPECT_EQ(reply.stream->Read(piece), WebStream::Next::kEnd);
 }
 
@@ -234,7 +255,12 @@ TEST_F(OperatorGatewayTest, StreamsExportsAndAnswersRefusedOnes) {
       Ask(Request("GET", "/api/v1/captures/01ABC/export", "format=pftrace&from=13"));
   EXPECT_EQ(refused.status, 400);
   EXPECT_THAT(refused.body, HasSubstr("bad window"));
-  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/export", "format=xml")).status, 400);
+  for (const char* const query :
+       {"format=xml", "format=json&streams=1", "format=json&gids=3-1", "format=json&gids=x"}) {
+    EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/export", query)).status, 400) << query;
+  }
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/export", "format=json&gids=3,8-15")).status,
+            200);
 }
 
 TEST_F(OperatorGatewayTest, StoppedGatewayEndsCalls) {

@@ -62,7 +62,7 @@ class WebHandler {
 // (lib/trace/web_limits.h), so that slow clients keep nobody from an answer.
 //
 // thread: web io: reads requests of browsers and writes answers
-// thread: web: makes the answers; eight
+// thread: web: makes the answers; 24
 class WebServer {
  public:
   // Starts serving at HOST:PORT; port 0 picks a free one. `handler` must outlive the server. Fails

@@ -115,11 +115,11 @@ class BidiCall {
       done_changed.NotifyAll();
     }
 
-    // Calls `tell` with the events on the sequence, unless the owner is gone by then.
+    // Calls `report` with the events on the sequence, unless the owner is gone by then.
     template <typename F>
-    void Post(F tell) {
-      runner.PostTask([call = self, tell = std::move(tell)] {
-        if (call->listening) tell(call->events);
+    void Post(F report) {
+      runner.PostTask([call = self, report = std::move(report)] {
+        if (call->listening) report(call->events);
       });
     }
 

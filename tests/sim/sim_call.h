@@ -150,11 +150,11 @@ class SimCall final : public std::enable_shared_from_this<SimCall<Up, Down>> {
       on_written();
     });
   }
-  void OnServer(std::function<void(Server&)> tell) {
-    world_.runner.PostTask([self = this->shared_from_this(), tell = std::move(tell)] {
+  void OnServer(std::function<void(Server&)> report) {
+    world_.runner.PostTask([self = this->shared_from_this(), report = std::move(report)] {
       if (!self->server_open_) return;
       Server server = self->server_;  // it may go in its callback
-      tell(server);
+      report(server);
     });
   }
   void ReportClosed(const absl::Status& status, uint64_t after_ns) {

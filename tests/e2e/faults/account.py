@@ -38,7 +38,7 @@ class Account:
 
 
 @dataclass
-class Told:
+class StreamAccount:
     """A capture's account of one stream."""
 
     events: int
@@ -67,7 +67,7 @@ def reported_by(capture):
             lost[_loss_key(loss)] += int(loss["events"])
         unknown = {_loss_key(loss) for loss in stream["losses"] if loss["events_unknown"]}
         core = (identity["worker"]["instance_id"], identity["worker"]["pid"], identity["nc_idx"])
-        told[core] = Told(int(stream["events"]), +lost, unknown, stream["ended"])
+        told[core] = StreamAccount(int(stream["events"]), +lost, unknown, stream["ended"])
     return told
 
 
@@ -100,7 +100,8 @@ def check_account(workers, events_path, capture, killed=(), may_be_unknown=lambd
                 if core[:2] == (worker.instance_id, worker.reported_pid) and core[2] != NO_CORE:
                     truth.setdefault(core, set())
         # What was lost of a worker and of no core that anybody knows.
-        anywhere = told.pop((worker.instance_id, worker.reported_pid, NO_CORE), Told(0, collections.Counter(), set(), False))
+        nothing = StreamAccount(0, collections.Counter(), set(), False)
+        anywhere = told.pop((worker.instance_id, worker.reported_pid, NO_CORE), nothing)
         account.lost.update(anywhere.lost)
         account.unknown.update(anywhere.unknown)
         spare = sum(anywhere.lost.values())
@@ -128,7 +129,7 @@ def check_account(workers, events_path, capture, killed=(), may_be_unknown=lambd
 
 def _check_core(account, core, truth, rows, told, log, killed, outcome, may_be_unknown, spare):
     """Returns what is left of `spare`, the losses of the worker that name no core."""
-    told = told or Told(0, collections.Counter(), set(), False)
+    told = told or StreamAccount(0, collections.Counter(), set(), False)
     stored, lost = sum(rows.values()), sum(told.lost.values())
     account.cores += 1
     account.stored += stored

@@ -104,7 +104,7 @@ class FloodTest(SecureCase):
         hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(32)  # the beginning of a ClientHello
         for words in (b"GET / HTTP/1.0\r\n\r\n", b"\xff" + os.urandom(1 << 16), b"\0" * 4096, hello):
             connection = self.connect()
-            self.say(connection, words)
+            self.send_to(connection, words)
             # TLS says what is wrong (an alert: 0x15), or nothing. Half a hello is waited for, ten seconds.
             answer = self.read_to_the_end(connection)
             self.assertIn(answer[:1], (b"", b"\x15"), words[:16])
@@ -115,7 +115,7 @@ class FloodTest(SecureCase):
         self.stop_capture(capture)
         self.check_whole(capture)
 
-    def say(self, connection, words):
+    def send_to(self, connection, words):
         """As much of it as the other side takes before it hangs up."""
         connection.settimeout(RELEASE_S)
         try:
@@ -152,7 +152,7 @@ class FloodTest(SecureCase):
                       preface + settings + huge + b"\0" * (1 << 16)):
             secure = context.wrap_socket(self.connect(), server_hostname="localhost")
             self.held.append(secure)
-            self.say(secure, words)
+            self.send_to(secure, words)
             self.read_to_the_end(secure)
 
     def speak_garbage_to_the_health_port(self):
@@ -163,7 +163,7 @@ class FloodTest(SecureCase):
                 (b"POST /triggers/x HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", refusal),
                 (b"GET /../../etc/passwd HTTP/1.0\r\n\r\n", refusal)):
             with socket.create_connection(("127.0.0.1", self.fleet.aggregator.health_port), timeout=30) as connection:
-                self.say(connection, words)
+                self.send_to(connection, words)
                 self.assertRegex(self.read_to_the_end(connection), answer)
 
     def test_strangers_at_the_agents_socket(self):

@@ -22,14 +22,14 @@ void PodAttribution::ScheduleNextPoll() {
 // time. Weak tasks drop the answer if this was destroyed meanwhile.
 void PodAttribution::Poll() {
   std::vector<PodProcess> processes = workers_.Processes();
-  auto tell = weak_tasks_.Wrap([this](const std::vector<PodResolver::Change>& changes) {
+  auto report = weak_tasks_.Wrap([this](const std::vector<PodResolver::Change>& changes) {
     for (const PodResolver::Change& change : changes) workers_.OnPodChange(change);
     ScheduleNextPoll();
   });
-  io_.PostTask([tell, &resolver = resolver_, &runner = runner_, now_ns = clock_.MonotonicNs(),
+  io_.PostTask([report, &resolver = resolver_, &runner = runner_, now_ns = clock_.MonotonicNs(),
                 processes = std::move(processes)] {
     runner.PostTask(
-        [tell, changes = resolver.Poll(processes, now_ns)]() mutable { tell(changes); });
+        [report, changes = resolver.Poll(processes, now_ns)]() mutable { report(changes); });
   });
 }
 

@@ -392,14 +392,13 @@ class Job {
       const bool right = !process.gids.empty() && best.worker_gid == process.gids[core] &&
                          (best.world_size == 0 || best.world_size == world_);
       // Where the aggregator sees it: two claims of a rank, two sizes, or more cores than a size.
-      const bool said = claims.at(best.worker_gid) > 1 || worlds.size() > 1 ||
-                        (best.world_size > 0 && cores_here > best.world_size);
-      EXPECT_TRUE(right || said) << "core " << core << " of process " << process.index << " of "
-                                 << processes_.size() << " claims rank " << best.worker_gid
-                                 << " of " << best.world_size << " by " << best.detail
-                                 << "; the truth is "
-                                 << (process.gids.empty() ? -1 : process.gids[core]) << " of "
-                                 << world_;
+      const bool is_reported = claims.at(best.worker_gid) > 1 || worlds.size() > 1 ||
+                               (best.world_size > 0 && cores_here > best.world_size);
+      EXPECT_TRUE(right || is_reported)
+          << "core " << core << " of process " << process.index << " of " << processes_.size()
+          << " claims rank " << best.worker_gid << " of " << best.world_size << " by "
+          << best.detail << "; the truth is " << (process.gids.empty() ? -1 : process.gids[core])
+          << " of " << world_;
     }
   }
 

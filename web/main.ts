@@ -70,7 +70,7 @@ class App implements Navigation {
   private askToken(error: ApiError): void {
     const input = element('input', {type: 'password', id: 'token', autocomplete: 'current-password', required: true});
     const problem = element('p', {class: 'bad', role: 'alert'});
-    const text = 'This aggregator asks for a token. The person who runs it can give you one.';
+    const text = 'A token is needed. It is in the address that neurontrace view printed.';
     const form = element('form', {class: 'sign-in'}, element('h1', {}, 'neurontrace'), element('p', {}, text),
                          element('label', {class: 'field', for: 'token'}, element('span', {}, 'Token'), input), problem,
                          element('button', {type: 'submit', class: 'primary'}, 'Sign in'),
@@ -78,7 +78,12 @@ class App implements Navigation {
       form.addEventListener('submit', event => {
         event.preventDefault();
         this.api.signIn(input.value).then(() => this.show(), reason => {
-          problem.textContent = describeError(reason).message;
+          // A server without this call takes the token from the address, and answers with a cookie.
+          const hasCall = !(reason instanceof ApiError) || ![404, 405, 501].includes(reason.status);
+          if (hasCall)
+            problem.textContent = describeError(reason).message;
+          else
+            location.assign(`${location.pathname}?token=${encodeURIComponent(input.value)}`);
         });
       });
       replaceChildren(this.root, form);

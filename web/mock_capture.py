@@ -14,15 +14,11 @@ TRANSFER = 1 * MS  # of a collective after the last rank has entered
 LATE_GID = 13
 ROW_RUNTIME, ROW_HARDWARE, ROW_COUNTER = 17, 18, 19
 HELD_STREAMS_MAX = 200
-CATEGORIES = ["execution", "collective", "transfer", "hardware", "step", "host", "other"]
-CATEGORY_OF = {"nc_exec_running": 0, "cc_running": 1, "enc_barrier": 1, "dma_in": 2, "model_submit": 5, "step": 4}
+CATEGORIES = ["neuron_rt", "neuron_hw"]
 
 
 def category_of(name):
-    base = name.split(" ")[0]
-    if base in CATEGORY_OF:
-        return CATEGORY_OF[base]
-    return 3 if base.startswith(("matmul", "softmax", "gelu", "dma")) else 0 if base.startswith("layer") else 6
+    return 1 if name.startswith(("matmul", "softmax", "gelu")) else 0
 
 
 class MockCapture:
@@ -227,12 +223,12 @@ class MockCapture:
             {
                 "row": ROW_RUNTIME,
                 "name": f"thread {812 + gid % 8}",
-                "source": "runtime",
+                "source": "neuron_rt",
                 "order": 0,
                 "depth": depth,
                 "events": runtime,
             },
-            {"row": ROW_HARDWARE, "name": "engines", "source": "hardware", "order": 1, "depth": 1, "events": hardware},
+            {"row": ROW_HARDWARE, "name": "engines", "source": "neuron_hw", "order": 1, "depth": 1, "events": hardware},
             {
                 "row": ROW_COUNTER,
                 "name": "HBM bandwidth",

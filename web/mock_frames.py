@@ -12,7 +12,7 @@ INSTANT, MERGED, CLIPPED_LEFT, CLIPPED_RIGHT = 4, 8, 16, 32
 
 def frame(header, columns):
     text = json.dumps(header).encode()
-    return b"NTV1" + struct.pack("<I", len(text)) + text + bytes(-len(text) % 4) + columns
+    return b"NTV1" + struct.pack("<I", len(text)) + text + bytes(-(8 + len(text)) % 8) + columns
 
 
 def padded(column):

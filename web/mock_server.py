@@ -298,7 +298,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.store.capture_json(capture_id)
 
     def window(self, capture, query):
-        return int(query.get("from", capture.begin)), int(query.get("to", capture.end))
+        low, high = int(query.get("from", capture.begin)), int(query.get("to", capture.end))
+        if high <= low:
+            raise ApiError(400, "INVALID_ARGUMENT", "to is not later than from")
+        return low, high
 
     def chosen(self, capture, query):
         numbers = {int(number) for number in query.get("streams", "").split(",") if number}

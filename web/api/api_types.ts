@@ -203,13 +203,16 @@ export interface EventEntry {
   start_ns: string;
   end_ns: string;
   duration_ns: string;
-  depth: number;
+  depth?: number;
   flags?: string[];
   id?: string;
   sequence_id?: string;
   bound_ns?: string;
   args?: Record<string, unknown>;
   links?: EventLink[];
+  row_name?: string;
+  category?: string;
+  thread_id?: string;
 }
 
 export interface EventsReply {
@@ -218,6 +221,7 @@ export interface EventsReply {
   scanned_chunks: number
 }
 export interface Hit {
+  row_name?: string;
   stream: number;
   row: number;
   name: string;

@@ -55,7 +55,7 @@ export class ManagerPage implements Page {
     const start = button('Start capture', () => new StartDialog(api, this).open(), {
       class: 'primary',
       disabled: !session.may.start,
-      title: session.may.start ? '' : `The role ${session.role} may not start captures`
+      title: session.may.start ? '' : 'You may not start captures here'
     });
     this.element.append(
         element(
@@ -63,7 +63,7 @@ export class ManagerPage implements Page {
             element('span', {class: 'grow'}),
             element(
                 'span', {class: 'faint', title: `aggregator ${session.aggregator}`},
-                session.user ? `${session.user} (${session.role})` : session.role),
+                [session.user, session.role && `(${session.role})`].filter(text => text).join(' ')),
             start, iconButton('refresh', 'Refresh', () => this.refresh()),
             iconButton('theme', 'Light or dark', () => theme.toggle())),
         element('main', {class: 'manager-main'}, this.body));

@@ -15,7 +15,7 @@ export class BinaryFrame {
     const length = view.getUint32(4, true);
     if (8 + length > buffer.byteLength) throw new RangeError('the answer ends within its header');
     this.header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
-    this.base = (8 + length + 3) & ~3;
+    this.base = (8 + length + 7) & ~7;
   }
 
   get byteLength(): number {

@@ -119,6 +119,6 @@ function readGap(json: Json, base: TimeBase): Gap {
     to: base.relative(json.end_ns),
     events: parseCount(json.events),
     kind,
-    reason: safeText(json.reason ?? '', 300)
+    reason: [json.reason, json.detail].map(text => safeText(text ?? '', 300)).filter(text => text).join(': ')
   };
 }

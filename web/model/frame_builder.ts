@@ -8,7 +8,7 @@ export interface BuiltRow {
 
 // A frame of a header and columns, as the server makes it.
 export function buildFrame(header: Record<string, unknown>, columns: Uint8Array): ArrayBuffer {
-  const text = new TextEncoder().encode(JSON.stringify(header)), base = (8 + text.length + 3) & ~3;
+  const text = new TextEncoder().encode(JSON.stringify(header)), base = (8 + text.length + 7) & ~7;
   const buffer = new ArrayBuffer(base + columns.length), bytes = new Uint8Array(buffer);
   bytes.set([0x4e, 0x54, 0x56, 0x31]);
   new DataView(buffer).setUint32(4, text.length, true);
@@ -30,7 +30,7 @@ export function buildSpans(header: Record<string, unknown>, rows: BuiltRow[]): A
       stream: 4,
       row: 1,
       name: 'thread',
-      source: 'runtime',
+      source: 'neuron_rt',
       order: 0,
       depth: 1,
       mode: 'exact',

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import {colourGroup} from './colour_group';
 import {safeText} from './safe_text';
 
 // Gives each name and each category of all answers one number, so that widths and colours are looked up by index.
 export class NameTable {
   readonly names: string[] = [];
-  readonly categoryOf: number[] = [];
+  readonly categoryOf: number[] = [];  // its colour group
   readonly categories: string[] = [];
   private readonly byKey = new Map<string, number>();
   private readonly byCategory = new Map<string, number>();
@@ -26,7 +27,7 @@ export class NameTable {
     if (number === undefined) {
       number = this.names.length;
       this.names.push(safeText(name, 300));
-      this.categoryOf.push(this.category(category));
+      this.categoryOf.push(this.category(colourGroup(name, category)));
       this.byKey.set(key, number);
     }
     return number;

@@ -3,7 +3,7 @@
 // once.
 
 export interface Term {
-  kind: 'word'|'rank'|'type'|'name'|'dur'|'core'|'arg';
+  kind: 'word'|'rank'|'type'|'name'|'cat'|'dur'|'core'|'arg';
   negated: boolean;
   value: string;
 }
@@ -14,7 +14,7 @@ export interface ParsedQuery {
 }
 
 const kParts = new RegExp('(?:[^\\s"]|"[^"]*"?)+', 'g');
-const kKeys = ['rank', 'type', 'name', 'core', 'arg'];
+const kKeys = ['rank', 'type', 'name', 'cat', 'core', 'arg'];
 
 export function parseQuery(text: string): ParsedQuery {
   const terms: Term[] = [];
@@ -29,7 +29,7 @@ export function parseQuery(text: string): ParsedQuery {
 
 function readTerm(part: string, negated: boolean): Term|string {
   if (/^dur[<>]/.test(part)) {
-    return /^dur[<>]=?\d+(\.\d+)?(ns|us|µs|ms|s|min)$/.test(part)
+    return /^dur[<>]=?\d+(\.\d+)?(ns|us|ms|s)?$/.test(part)
         ? {kind: 'dur', negated, value: part.slice(3)}
         : `${part}: write a length with its unit, such as dur>10ms or dur<5us`;
   }
@@ -37,7 +37,7 @@ function readTerm(part: string, negated: boolean): Term|string {
   if (colon <= 0 || part[0] === '"' || !kKeys.includes(key)) return {kind: 'word', negated, value: unquoted(part)};
   if (!value) return `${part}: a value is missing after the colon`;
   if (key === 'rank' && !/^\d+(-\d+)?$/.test(value)) return `${part}: write rank:13 or rank:8-15`;
-  if (key === 'core' && !/^\d+$/.test(value)) return `${part}: write core:5`;
+  if (key === 'core' && !/^\d+(-\d+)?$/.test(value)) return `${part}: write core:5 or core:0-3`;
   if (key === 'arg' && !/^[^=]+=/.test(value)) return `${part}: write arg:key=value`;
   return {kind: key as Term['kind'], negated, value: unquoted(value)};
 }
@@ -51,8 +51,8 @@ function unquoted(text: string): string {
   return text.replaceAll('"', '');
 }
 
-// A term that finds exactly this name.
+// A term that finds this name. The grammar has no exact name with blanks; its words in one piece come nearest.
 export function nameTerm(name: string): string {
   const plain = name.replaceAll('"', '');
-  return 'name:' + (/\s/.test(plain) ? '"' + plain + '"' : plain);
+  return /\s/.test(plain) ? '"' + plain + '"' : 'name:' + plain;
 }

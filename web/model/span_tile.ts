@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {BinaryFrame} from './binary_frame';
 import {NameTable} from './name_table';
-import {safeText} from './safe_text';
+import {safeText, sentences} from './safe_text';
 import {parseCount, TimeBase} from './time_base';
 
 export const kOpen = 1, kStartLost = 2, kInstant = 4, kMerged = 8, kClippedLeft = 16, kClippedRight = 32,
@@ -55,7 +55,7 @@ export class SpanTile {
     this.to = base.relative(header.to);
     this.unitNs = Math.max(1, Number(header.unit_ns) || 1);
     this.version = String(header.version ?? '');
-    this.cut = safeText(header.cut ?? '', 300);
+    this.cut = sentences(...[header.cut, ...list(header.warnings)].map(text => safeText(text ?? '', 300)));
     this.unreadableChunks = Number(header.unreadable_chunks) || 0;
     const texts = list(header.names), categories = list(header.categories), categoryOf = list(header.name_category);
     this.nameNumbers = Uint32Array.from(
@@ -68,7 +68,7 @@ export class SpanTile {
       else
         this.byStream.set(row.stream, [row]);
     }
-    this.isExact = !this.cut && this.rows.every(row => row.exact);
+    this.isExact = !header.cut && this.rows.every(row => row.exact);
   }
 
   // The number of nanoseconds that one pixel of the answer stands for is not in it; the caller knows what it asked for.

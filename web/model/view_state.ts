@@ -91,13 +91,13 @@ export function parseViewState(query: string): ViewState {
   state.hidden = parseRanges(given.get('hide') ?? '');
   state.filter = text('filter');
   state.query = text('q');
-  const span = /^(\d{1,9})\.(-?\d{1,9})\.(\d{1,20})$/.exec(text('span'));
+  const span = /^(\d{1,9})\.(-?\d{1,16})\.(\d{1,20})$/.exec(text('span'));
   if (span) state.span = {stream: Number(span[1]), row: Number(span[2]), ns: span[3]};
   const box = /^(\d{1,20})\.(\d{1,20})\.([\d,-]*)$/.exec(given.get('box') ?? '');
   if (box) state.box = {from: box[1], to: box[2], streams: parseRanges(box[3])};
   state.tool = Math.min(4, Math.max(1, Number(text('tool')) || 1));
   state.panel = kPanels.includes(text('panel')) ? text('panel') : '';
-  state.metric = ['busy', 'wait', 'late', 'step'].includes(text('metric')) ? text('metric') : 'busy';
+  state.metric = ['busy', 'events', 'wait', 'late', 'step'].includes(text('metric')) ? text('metric') : 'busy';
   state.by = text('by') === 'step' ? 'step' : 'time';
   for (const entry of given.getAll('m').slice(0, kMarkersMax)) {
     const marker = /^(\d{1,20})\.([\s\S]{0,100})$/.exec(entry);

@@ -49,7 +49,13 @@ export class DependencyChain {
   private async read(link: EventLink, signal: AbortSignal): Promise<EventEntry|null> {
     const {api, state} = this.host;
     const reply = await api.events(
-        state.captureId, {streams: link.stream, from: link.start_ns, to: link.start_ns, limit: 100}, signal);
+        state.captureId, {
+          streams: link.stream,
+          from: link.start_ns,
+          to: state.base.absolute(state.base.relative(link.start_ns) + 1),
+          limit: 100
+        },
+        signal);
     return reply.events.find(event => event.row === link.row && event.start_ns === link.start_ns) ?? null;
   }
 }

@@ -40,13 +40,13 @@ export class DetailsPanel implements Panel {
   private async load(span: ChosenSpan): Promise<void> {
     const {state, api} = this.host, abort = this.abort = new AbortController();
     replaceChildren(this.element, notice('loading', span.name || 'Loading the span'));
-    const isMerged = (span.flags & kMerged) !== 0, moment = state.base.absolute(Math.floor((span.from + span.to) / 2));
+    const isMerged = (span.flags & kMerged) !== 0, moment = Math.floor((span.from + span.to) / 2);
     try {
       const reply = await api.events(
           state.captureId, {
             streams: span.stream,
-            from: isMerged ? state.base.absolute(span.from) : moment,
-            to: isMerged ? state.base.absolute(span.to) : moment,
+            from: state.base.absolute(isMerged ? span.from : moment),
+            to: state.base.absolute(isMerged ? Math.max(span.to, span.from + 1) : moment + 1),
             limit: kEventsMax
           },
           abort.signal);
@@ -62,7 +62,7 @@ export class DetailsPanel implements Panel {
       }
       // What was drawn may be cut at the edge of its answer, and a link or hit does not know how long it is.
       if (!isMerged) {
-        const {name, depth} = event;
+        const {name, depth = span.depth} = event;
         Object.assign(
             span, {name, depth, from: state.base.relative(event.start_ns), to: state.base.relative(event.end_ns)});
       }
@@ -94,18 +94,17 @@ export class DetailsPanel implements Panel {
       ['End', event.phase === 'instant' ? '' : formatMoment(from + length)],
       ['UTC', formatUtc(parseInteger(event.start_ns))],
       ['Unix time', `${event.start_ns} ns`],
-      [
-        'Clock bound',
-        event.bound_ns ? `±${formatDuration(parseCount(event.bound_ns))} against other instances` : 'not known'
-      ],
+      ['Clock bound', this.boundText(event)],
     ];
     const flags = [...(event.flags ?? []), ...flagTexts(isMerged ? 0 : span.flags & ~(4 | 16 | 32))];
     if (flags.length) timing.push(['Note', [...new Set(flags)].join(', ')]);
     const ids: [string, string][] = [
       ['Rank', state.streamLabel(event.stream)],
-      ['Row', state.rowLabel(event.stream, event.row)],
+      ['Row', event.row_name ?? state.rowLabel(event.stream, event.row)],
       ['Type', event.type],
-      ['Level', String(event.depth)],
+      ['Level', event.depth === undefined ? '' : String(event.depth)],
+      ['Category', event.category ?? ''],
+      ['Thread', event.thread_id ?? ''],
       ['Id', event.id ?? ''],
       ['Sequence', event.sequence_id ?? ''],
     ];
@@ -117,6 +116,12 @@ export class DetailsPanel implements Panel {
         element(
             'div', {class: 'details-groups'}, group('Timing', timing), group('Identity', ids),
             args.length > 0 && group(`Arguments (${args.length})`, args), this.links(event)));
+  }
+
+  private boundText(event: EventEntry): string {
+    const stream = this.host.state.layout.stream(event.stream);
+    const boundNs = event.bound_ns ? parseCount(event.bound_ns) : stream?.boundKnown ? stream.boundNs : null;
+    return boundNs === null ? 'not known' : `±${formatDuration(boundNs)} against other instances`;
   }
 
   private links(event: EventEntry): HTMLElement|null {

@@ -11,6 +11,7 @@ import {TimelineHost} from './timeline_host';
 const kColumns = 400, kAxisPx = 46, kCellMinPx = 2;
 const kMetrics: [string, string, string][] = [
   ['busy', 'Busy share', 'share of the time in which the rank executes'],
+  ['events', 'Events', 'events that begin in a column'],
   ['wait', 'Collective wait', 'time in collectives before the last rank enters'],
   ['late', 'Lateness', 'how much later than the first rank it enters a collective'],
   ['step', 'Step time', 'length of the rank’s step; colour is its difference to the median'],
@@ -82,10 +83,15 @@ export class HeatPanel implements Panel {
     if (!this.grid) replaceChildren(this.box, notice('loading', 'Computing the heat map'));
     try {
       const from = ofWindow ? Math.max(layout.begin, viewport.from) : layout.begin,
-            to = ofWindow ? Math.min(layout.end, viewport.to) : layout.end;
+            to = ofWindow ? Math.min(layout.end + 1, viewport.to) : layout.end + 1;
       const answer = await api.heat(
-          state.captureId,
-          {metric: state.metric, from: base.absolute(from), to: base.absolute(to), columns: kColumns, by: state.by},
+          state.captureId, {
+            metric: state.metric,
+            from: base.absolute(from),
+            to: base.absolute(to),
+            columns: kColumns,
+            by: state.by === 'step' ? 'step' : undefined
+          },
           abort.signal);
       this.grid = new HeatGrid(answer, base);
       this.baseline = this.grid.baseline();

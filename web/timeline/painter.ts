@@ -13,6 +13,7 @@ import {VisibleTracks} from './visible_tracks';
 
 export const kUnit = 17;  // CSS px of a nesting level
 const kFont = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
+const kRuntime = 'neuron_rt';  // of the rows that a collapsed rank shows
 const kLabelFrom = 36, kLabelFromMoving = 80;
 
 type StripCanvas = HTMLCanvasElement;
@@ -153,13 +154,13 @@ export class Painter {
     const rows = tile?.byStream.get(track.stream);
     if (!tile || !rows) return;
     if (track.kind === 'rank') {
-      const hasRuntime = rows.some(row => row.source === 'runtime');
+      const hasRuntime = rows.some(row => row.source === kRuntime);
       // A host has counters only; its strip shows the first.
       const hasSpans = rows.some(row => !row.isCounter);
       if (!hasSpans && rows.length > 0) this.list.addRow(track, tile, rows[0], unit, true);
       let first = true;
       for (const row of rows) {
-        if (row.isCounter || (hasRuntime ? row.source !== 'runtime' : !first)) continue;
+        if (row.isCounter || (hasRuntime ? row.source !== kRuntime : !first)) continue;
         first = false;
         this.pass.addRow(this.list, this.list.addRow(track, tile, row, unit, true), this.view);
       }

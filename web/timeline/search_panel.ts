@@ -93,7 +93,8 @@ export class SearchPanel implements Panel {
     this.count.textContent = '…';
     try {
       const reply = await api.search(
-          state.captureId, {q: text, from: base.absolute(layout.begin), to: base.absolute(layout.end), limit: kHitsMax},
+          state.captureId,
+          {q: text, from: base.absolute(layout.begin), to: base.absolute(layout.end + 1), limit: kHitsMax},
           abort.signal);
       if (this.asked !== text) return;
       state.hits = [...reply.hits].sort((a, b) => base.relative(a.start_ns) - base.relative(b.start_ns));
@@ -119,7 +120,7 @@ export class SearchPanel implements Panel {
         [
           {title: 'Name', value: hit => hit.name, style: 'wide'},
           {title: 'Rank', value: hit => state.streamLabel(hit.stream)},
-          {title: 'Row', value: hit => state.rowLabel(hit.stream, hit.row)},
+          {title: 'Row', value: hit => hit.row_name ?? state.rowLabel(hit.stream, hit.row)},
           {
             title: 'Begin',
             numeric: true,

@@ -224,7 +224,10 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.layoutTimer = 0;
     const {state} = this, before = state.layout.end;
     try {
-      state.updateLayout(await this.api.layout(state.captureId));
+      const json = await this.api.layout(state.captureId);
+      // Without events there was no moment to count from; now there is.
+      if (state.base.originNs === 0n && json.begin_ns !== '0') return location.reload();
+      state.updateLayout(json);
     } catch (error) {
       return this.toasts.fail('The capture cannot be followed', error);
     }
@@ -347,21 +350,21 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   exportItems(): MenuItem[] {
-    const {state, api} = this, window = this.windowQuery();
+    const {state, api} = this, {from, to} = this.windowQuery();
     const file = (label: string, format: string, hint: string): MenuItem => ({
       label,
       hint,
       action: () => {
-        location.assign(api.exportAddress(state.captureId, {...window, format}));
+        location.assign(api.exportAddress(state.captureId, {from, to, format}));
       }
     });
     return [
       {label: 'Open in Perfetto', hint: 'the visible window and ranks', action: () => void this.openInPerfetto()},
       {label: 'Perfetto’s address…', hint: this.perfetto.address, action: () => this.askAddress()},
-      file('Perfetto trace', 'pftrace', '.pftrace'),
-      file('Chrome trace', 'chrome-json', '.json'),
-      file('Events as JSON', 'json', '.json'),
-      file('Parquet tables', 'parquet', '.tar'),
+      file('Window as Perfetto trace', 'pftrace', '.pftrace'),
+      file('Window as Chrome trace', 'chrome-json', '.json'),
+      file('Window as JSON', 'json', '.json'),
+      file('Summary', 'summary-text', '.txt'),
       {
         label: 'Table of the view',
         hint: '.csv',
@@ -379,7 +382,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     const {state} = this, {viewport, base, layout} = state;
     return {
       from: base.absolute(Math.max(layout.begin, viewport.from)),
-      to: base.absolute(Math.min(layout.end, viewport.to)),
+      to: base.absolute(Math.min(layout.end + 1, viewport.to)),
       ...streamsQuery(this.pointer.shownStreams(), layout.streams.length)
     };
   }

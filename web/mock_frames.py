@@ -61,6 +61,9 @@ def span_columns(items, low, unit, names):
 
 def counter_columns(samples, low, high, px, unit):
     per, kept = (high - low) / px, {}
+    before = [value for at, value in samples if at < low]
+    if before:  # a counter holds its value until the next
+        kept[-1] = (low, before[-1])
     for at, value in samples:
         if low <= at < high:
             pixel = int((at - low) / per)

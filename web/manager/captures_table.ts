@@ -19,9 +19,9 @@ export class CapturesTable {
     return [
       {title: '★', value: facts => facts.starred ? 1 : 0, show: facts => this.starButton(facts), style: 'star', numeric: true},
       {title: 'Name', value: facts => facts.title, show: facts => this.nameLink(facts), style: 'name'},
-      {title: 'Job', value: facts => facts.job, show: facts => facts.job || element('span', {class: 'faint'}, 'any')},
+      {title: 'Job', value: facts => facts.job, show: facts => facts.job || element('span', {class: 'faint'}, 'any'), style: 'job'},
       {title: 'State', value: facts => facts.stateText, show: facts => this.stateOf(facts)},
-      {title: 'Started (UTC)', value: facts => facts.startedNs.toString(), show: facts => formatUtc(facts.startedNs), style: 'nowrap'},
+      {title: 'Started (UTC)', value: facts => facts.startedNs.toString(), show: facts => element('span', {title: formatUtc(facts.startedNs)}, formatUtc(facts.startedNs).slice(0, 16)), style: 'nowrap'},
       {title: 'Duration', numeric: true, value: facts => facts.durationNs, show: facts => formatDuration(facts.durationNs)},
       {title: 'Ranks', numeric: true, value: facts => facts.ranks, show: facts => formatCount(facts.ranks)},
       {title: 'Events', numeric: true, value: facts => facts.events, show: facts => short(facts.events)},

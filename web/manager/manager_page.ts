@@ -18,7 +18,7 @@ const kRefreshMs = 5000, kRefreshLiveMs = 2000;
 // The list of captures, and the fleet in tabs beside it. What is seen is in the URL: ?tab=clocks&filter=llama.
 export class ManagerPage implements Page {
   readonly element = element('div', {class: 'manager'});
-  private readonly body = element('main', {class: 'manager-body', role: 'tabpanel', id: 'manager-body'});
+  private readonly body = element('div', {class: 'manager-body', role: 'tabpanel', id: 'manager-body'});
   private readonly tabs = element('div', {class: 'tabs', role: 'tablist', 'aria-label': 'Captures and fleet'});
   private readonly filter = element('input', {type: 'search', class: 'search-input', placeholder: 'Filter by name, job, state, tag', 'aria-label': 'Filter captures', spellcheck: 'false'});
   private readonly count = element('span', {class: 'faint', role: 'status'});
@@ -43,7 +43,7 @@ export class ManagerPage implements Page {
     const start = button('Start capture', () => new StartDialog(api, this).open(), {class: 'primary', disabled: !session.may.start, title: session.may.start ? '' : `The role ${session.role} may not start captures`});
     this.element.append(element('header', {class: 'top-bar'}, element('h1', {class: 'product'}, 'neurontrace'), this.tabs, element('span', {class: 'grow'}),
                                 element('span', {class: 'faint', title: `aggregator ${session.aggregator}`}, session.user ? `${session.user} (${session.role})` : session.role), start,
-                                iconButton('refresh', 'Refresh', () => this.refresh()), iconButton('theme', 'Light or dark', () => theme.toggle())), this.body);
+                                iconButton('refresh', 'Refresh', () => this.refresh()), iconButton('theme', 'Light or dark', () => theme.toggle())), element('main', {class: 'manager-main'}, this.body));
     this.buildTabs();
     this.choose(this.tab);
   }

@@ -19,7 +19,7 @@ export class Palette {
     categories.forEach((category, i) => {
       const [hue, saturation] = hueOf(category);
       for (let variant = 0; variant < kVariants; ++variant) {
-        const rgb = hslToRgb(hue, saturation * (variant === 1 ? 0.8 : 1), lightness(dark, variant));
+        const rgb = hslToRgb(hue, saturation * (variant === 1 ? 0.8 : 1) * (dark ? 0.72 : 1), lightness(dark, variant));
         this.css[i * kVariants + variant] = `rgb(${rgb.join(',')})`;
         this.abgr[i * kVariants + variant] = (0xff000000 | rgb[2] << 16 | rgb[1] << 8 | rgb[0]) >>> 0;
       }

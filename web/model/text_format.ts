@@ -18,6 +18,14 @@ function trimmed(value: number): string {
   return value.toFixed(digits).replace(/\.?0+$/, '');
 }
 
+// A moment relative to the capture's begin, exact: "5.750208312 s".
+export function formatMoment(ns: number): string {
+  if (!Number.isFinite(ns)) return '–';
+  const whole = Math.round(ns), sign = whole < 0 ? '-' : '', size = Math.abs(whole);
+  const fraction = String(size % 1e9).padStart(9, '0').replace(/(\d{6})0{0,3}$/, '$1');
+  return `${sign}${Math.floor(size / 1e9)}.${fraction} s`;
+}
+
 // A time on an axis whose labels are stepNs apart: just enough digits to tell neighbours apart.
 export function formatAxisTime(ns: number, stepNs: number): string {
   const [unit, name] = unitOf(Math.max(Math.abs(ns), stepNs));

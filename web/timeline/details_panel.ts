@@ -3,7 +3,7 @@ import {describeError, isAbort} from '../api/api_error';
 import {EventEntry, EventLink} from '../api/api_types';
 import {kMerged} from '../model/span_tile';
 import {nameTerm} from '../model/query';
-import {formatCount, formatDuration, formatUtc} from '../model/text_format';
+import {formatCount, formatDuration, formatMoment, formatUtc} from '../model/text_format';
 import {parseCount, parseInteger} from '../model/time_base';
 import {button, element, notice, replaceChildren} from '../widgets/dom';
 import {Panel} from './dock';
@@ -48,6 +48,7 @@ export class DetailsPanel implements Panel {
         replaceChildren(this.element, notice('empty', 'No event is recorded at this place', 'It may have been deleted by retention; reload the page.'));
         return;
       }
+      if (!isMerged) span.depth = event.depth;
       if (!span.name) {
         Object.assign(span, {name: event.name, from: state.base.relative(event.start_ns), to: state.base.relative(event.end_ns), depth: event.depth});
       }
@@ -67,8 +68,8 @@ export class DetailsPanel implements Panel {
       button('Zoom to it', () => { state.viewport.show(from - length * 0.3 - 20, from + length * 1.3 + 20); this.host.viewChanged(); }),
       button('Find all of this name', () => this.host.find(nameTerm(event.name))));
     const timing: [string, string][] = [
-      ['Begin', `${formatDuration(from)} after the capture’s begin`], ['', `${formatUtc(parseInteger(event.start_ns))} UTC, ${event.start_ns} ns`],
-      ['Duration', event.phase === 'instant' ? 'instant' : formatDuration(length)], ['End', event.phase === 'instant' ? '' : formatDuration(from + length)],
+      ['Begin', formatMoment(from)], ['Duration', event.phase === 'instant' ? 'instant' : formatDuration(length)],
+      ['End', event.phase === 'instant' ? '' : formatMoment(from + length)], ['UTC', formatUtc(parseInteger(event.start_ns))], ['Unix time', `${event.start_ns} ns`],
       ['Clock bound', event.bound_ns ? `±${formatDuration(parseCount(event.bound_ns))} against other instances` : 'not known'],
     ];
     const flags = [...(event.flags ?? []), ...flagTexts(isMerged ? 0 : span.flags & ~(4 | 16 | 32))];
@@ -92,7 +93,7 @@ export class DetailsPanel implements Panel {
         this.host.reveal(link.stream, link.row, time, time);
       }, {class: 'link'});
       list.appendChild(element('li', {}, element('span', {class: 'badge'}, link.kind), go,
-                               element('span', {class: 'faint'}, `${state.streamLabel(link.stream)}, ${formatDuration(time)}`)));
+                               element('span', {class: 'faint'}, `${state.streamLabel(link.stream)}, ${formatMoment(time)}`)));
     }
     return element('section', {}, element('h4', {}, `Links (${links.length})`), list);
   }

@@ -113,28 +113,30 @@ export class HeatPanel implements Panel {
     image.width = grid.columns;
     image.height = this.rows;
     const ctx = image.getContext('2d')!, data = ctx.createImageData(grid.columns, this.rows), dark = document.documentElement.dataset.theme === 'dark';
-    const most = this.most(grid);
+    const [least, most] = this.range(grid);
     for (let i = 0; i < this.winner.length; ++i) {
       const row = this.winner[i], column = i % grid.columns;
       if (row < 0) continue;
-      const share = grid.metric === 'step' ? (grid.at(row, column) - this.baseline[column]) / most : grid.at(row, column) / most;
+      const share = (grid.at(row, column) - this.baseline[column] - least) / (most - least);
       const [r, g, b] = grid.isWithinBound(row, column, this.baseline) ? (dark ? [66, 68, 72] : [205, 207, 210]) : heatColour(share, dark, grid.metric === 'step');
       data.data.set([r, g, b, 255], i * 4);
     }
     ctx.putImageData(data, 0, 0);
-    this.legend.textContent = `${kMetrics.find(metric => metric[0] === grid.metric)?.[2] ?? ''}; 0 to ${this.text(most)}` + (grid.unit === 'ns' ? '; grey: below the clocks’ bound' : '');
+    this.legend.textContent = `${kMetrics.find(metric => metric[0] === grid.metric)?.[2] ?? ''}; ${this.text(least)} to ${this.text(most)}` + (grid.unit === 'ns' ? '; grey: below the clocks’ bound' : '');
     return image;
   }
 
-  // The end of the scale: the 99.5th percentile of differences, so that one outlier does not make the rest look alike.
-  private most(grid: HeatGrid): number {
-    if (grid.unit === 'share') return 1;
+  // The ends of the scale: percentiles of the differences, so that one outlier does not make the rest look alike. Shares
+  // do not begin at 0, because all ranks of a job are about as busy.
+  private range(grid: HeatGrid): [number, number] {
     const values: number[] = [];
     for (let i = 0; i < this.winner.length; ++i) {
       if (this.winner[i] >= 0) values.push(Math.abs(grid.at(this.winner[i], i % grid.columns) - this.baseline[i % grid.columns]));
     }
     values.sort((a, b) => a - b);
-    return values[Math.floor((values.length - 1) * 0.995)] || 1;
+    const most = values[Math.floor((values.length - 1) * 0.998)] || 1;
+    const least = grid.unit === 'share' ? values[Math.floor((values.length - 1) * 0.002)] ?? 0 : 0;
+    return least < most ? [least, most] : [0, most];
   }
 
   private text(value: number): string {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import {formatDuration} from '../model/text_format';
+import {formatDuration, formatMoment} from '../model/text_format';
 import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
 import {Panel} from './dock';
 import {TimelineHost} from './timeline_host';
@@ -44,7 +44,7 @@ export class MarkersPanel implements Panel {
       this.changed();
     });
     const go = button('Go there', () => { state.viewport.show(time - state.viewport.span / 2, time + state.viewport.span / 2); this.host.viewChanged(); });
-    return element('tr', {}, element('td', {}, name), element('td', {class: 'number'}, formatDuration(time)),
+    return element('tr', {}, element('td', {}, name), element('td', {class: 'number'}, formatMoment(time)),
                    element('td', {class: 'number'}, before === null ? '' : formatDuration(before)), element('td', {class: 'number'}, index > 0 ? formatDuration(first) : ''),
                    element('td', {class: 'row-tools'}, go, iconButton('close', `Remove marker ${marker.name}`, () => {
                      state.markers.splice(index, 1);

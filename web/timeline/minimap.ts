@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import {CaptureLayout, Gap} from '../model/capture_layout';
 import {SpanTile} from '../model/span_tile';
 import {ThemeColours} from './theme_colours';
 import {TimelineHost} from './timeline_host';
 
-const kHeight = 38, kBins = 512;
+const kHeight = 38, kBins = 512, kGapsMax = 5000;
 
 // The whole capture in one strip: how busy its first ranks are, what is missing, hits and markers, and the window, which
 // can be dragged.
@@ -15,6 +16,8 @@ export class Minimap {
   private readonly busy = new Float32Array(kBins);
   private readonly weight = new Float32Array(kBins);
   private dragFrom: number | null = null;
+  private gapsOf: CaptureLayout | null = null;
+  private allGaps: Gap[] = [];
 
   constructor(private readonly host: TimelineHost) {
     this.canvas.className = 'minimap';
@@ -97,12 +100,20 @@ export class Minimap {
 
   private paintMissing(): void {
     const {ctx, colours} = this;
-    for (const stream of this.host.state.layout.streams) {
-      for (const gap of stream.gaps) {
-        ctx.fillStyle = colours[gap.kind];
-        ctx.fillRect(this.x(gap.from), kHeight - 3, Math.max(1.5, this.x(gap.to) - this.x(gap.from)), 3);
-      }
+    for (const gap of this.gaps()) {
+      ctx.fillStyle = colours[gap.kind];
+      ctx.fillRect(this.x(gap.from), kHeight - 3, Math.max(1.5, this.x(gap.to) - this.x(gap.from)), 3);
     }
+  }
+
+  // Of all streams, collected once a layout: there may be 10,000 streams, and this is drawn each frame.
+  private gaps(): Gap[] {
+    const {layout} = this.host.state;
+    if (this.gapsOf !== layout) {
+      this.gapsOf = layout;
+      this.allGaps = layout.streams.flatMap(stream => stream.gaps).slice(0, kGapsMax);
+    }
+    return this.allGaps;
   }
 
   private paintDensity(): void {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import {firstAtLeast} from '../model/span_tile';
 import {formatDuration} from '../model/text_format';
 import {Painter, kUnit} from './painter';
 import {ThemeColours} from './theme_colours';
@@ -82,6 +83,20 @@ export class Overlay {
     return -1;
   }
 
+  // The nesting level of the span of this name that begins here, from what is drawn; 0 if it is not known.
+  private depthOf(stream: number, row: number, time: number, name: string): number {
+    const {list} = this.painter, {names} = this.state.names;
+    for (let r = 0; r < list.rowCount; ++r) {
+      const frame = list.rows[r];
+      if (frame.flat || frame.row.stream !== stream || frame.row.row !== row || frame.row.isCounter) continue;
+      const {start, nameOf, depthOf} = frame.row, unit = frame.tile.unitNs;
+      for (let i = firstAtLeast(start, (time - frame.tile.from) / unit - 1); i < start.length && start[i] * unit <= time - frame.tile.from + unit; ++i) {
+        if (names[frame.tile.nameNumbers[nameOf[i]]] === name) return depthOf[i];
+      }
+    }
+    return 0;
+  }
+
   private outline(index: number, colour: string, width: number): void {
     const {list, scale} = this.painter, {ctx} = this;
     if (index >= list.count) return;
@@ -148,9 +163,9 @@ export class Overlay {
     const {hits, base, hit} = this.state, {ctx, colours} = this;
     ctx.strokeStyle = colours.hit;
     hits.forEach((entry, i) => {
-      const unit = this.unitOf(entry.stream, entry.row);
+      const from = base.relative(entry.start_ns), unit = this.unitOf(entry.stream, entry.row, this.depthOf(entry.stream, entry.row, from, entry.name));
       if (unit < 0) return;
-      const from = base.relative(entry.start_ns), left = this.x(from), right = Math.max(left + 3, this.x(from + Number(entry.duration_ns)));
+      const left = this.x(from), right = Math.max(left + 3, this.x(from + Number(entry.duration_ns)));
       if (right < 0 || left > this.width) return;
       ctx.lineWidth = i === hit ? 2.5 : 1.2;
       ctx.strokeRect(Math.max(-3, left) + 0.5, unit * kUnit + 0.5, Math.min(this.width + 6, right) - Math.max(-3, left), kUnit - 2);

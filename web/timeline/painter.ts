@@ -3,9 +3,10 @@ import {Gap} from '../model/capture_layout';
 import {DrawList} from '../model/draw_list';
 import {LayoutPass, PassView} from '../model/layout_pass';
 import {Palette} from '../model/palette';
+import {SpanTile} from '../model/span_tile';
 import {axisStep, formatCount, formatDuration} from '../model/text_format';
 import {LabelPainter} from './label_painter';
-import {ThemeColours, abgrOf} from './theme_colours';
+import {ThemeColours} from './theme_colours';
 import {TimelineState} from './timeline_state';
 import {VisibleTracks} from './visible_tracks';
 
@@ -79,7 +80,7 @@ export class Painter {
   }
 
   // Draws one frame. `moving`: fewer labels, so that the next frame is in time.
-  paint(visible: VisibleTracks, tileOf: {tileOf(stream: number): import('../model/span_tile').SpanTile | null}, moving: boolean): void {
+  paint(visible: VisibleTracks, tileOf: {tileOf(stream: number): SpanTile | null}, moving: boolean): void {
     const {viewport} = this.state, {view, list, ctx} = this;
     this.refreshPalette();
     view.from = viewport.from;
@@ -118,15 +119,15 @@ export class Painter {
   }
 
   private fillBackground(pixels: Uint32Array, visible: VisibleTracks): void {
-    const {colours, width} = this;
-    pixels.fill(abgrOf(colours.background));
+    const colours = this.colours.pixels, {width} = this;
+    pixels.fill(colours.background);
     for (let i = 0; i < visible.count; ++i) {
       const track = visible.tracks[i];
       if (track.kind === 'row') continue;
-      const unit = visible.unit[i], colour = track.kind === 'instance' ? colours.header : track.expanded ? colours.band : '';
-      if (colour && unit >= 0 && unit < this.strips) pixels.fill(abgrOf(colour), unit * width, (unit + 1) * width);
+      const unit = visible.unit[i], colour = track.kind === 'instance' ? colours.header : track.expanded ? colours.band : 0;
+      if (colour !== 0 && unit >= 0 && unit < this.strips) pixels.fill(colour, unit * width, (unit + 1) * width);
     }
-    const grid = abgrOf(colours.grid), step = axisStep(this.view.nsPerPx, 110 * this.scale);
+    const {grid} = colours, step = axisStep(this.view.nsPerPx, 110 * this.scale);
     for (let t = Math.ceil(this.view.from / step) * step; ; t += step) {
       const x = Math.floor((t - this.view.from) / this.view.nsPerPx);
       if (x >= width) break;
@@ -135,7 +136,7 @@ export class Painter {
   }
 
   // Lays out the rows of one track, and marks where no answer covers it.
-  private layOut(visible: VisibleTracks, i: number, tile: import('../model/span_tile').SpanTile | null, pixels: Uint32Array): void {
+  private layOut(visible: VisibleTracks, i: number, tile: SpanTile | null, pixels: Uint32Array): void {
     const track = visible.tracks[i], unit = visible.unit[i];
     if (track.kind === 'instance' || (track.kind === 'rank' && track.expanded)) return;
     this.fillUnknown(pixels, unit, track.units, tile);
@@ -161,8 +162,8 @@ export class Painter {
     }
   }
 
-  private fillUnknown(pixels: Uint32Array, unit: number, units: number, tile: import('../model/span_tile').SpanTile | null): void {
-    const {begin, end} = this.state.layout, {view, width} = this, colour = abgrOf(this.colours.unknown);
+  private fillUnknown(pixels: Uint32Array, unit: number, units: number, tile: SpanTile | null): void {
+    const {begin, end} = this.state.layout, {view, width} = this, colour = this.colours.pixels.unknown;
     const px = (time: number): number => Math.max(0, Math.min(width, Math.round((time - view.from) / view.nsPerPx)));
     const left = px(begin), right = px(end), from = tile ? px(tile.from) : right, to = tile ? px(tile.to) : right;
     for (let u = Math.max(0, unit); u < Math.min(this.strips, unit + units); ++u) {

@@ -2,7 +2,7 @@
 import {describeError, isAbort} from '../api/api_error';
 import {Hit, SearchReply} from '../api/api_types';
 import {parseQuery} from '../model/query';
-import {formatCount, formatDuration} from '../model/text_format';
+import {formatCount, formatDuration, formatMoment} from '../model/text_format';
 import {parseCount} from '../model/time_base';
 import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
 import {DataTable} from '../widgets/data_table';
@@ -37,7 +37,8 @@ export class SearchPanel implements Panel {
     // The list changes only with the query.
   }
 
-  search(query: string): void {
+  // `isRestored`: the query comes from the URL, which names the open panel too.
+  search(query: string, isRestored = false): void {
     const {state} = this.host, text = query.trim();
     this.input.value = query;
     this.abort?.abort();
@@ -54,7 +55,7 @@ export class SearchPanel implements Panel {
       replaceChildren(this.element, notice('error', problem));
       return this.host.openPanel(this.name);
     }
-    void this.load(text);
+    void this.load(text, isRestored);
   }
 
   step(by: number): void {
@@ -70,7 +71,7 @@ export class SearchPanel implements Panel {
     else this.search(this.input.value);
   }
 
-  private async load(text: string): Promise<void> {
+  private async load(text: string, isRestored: boolean): Promise<void> {
     const {state, api} = this.host, {base, layout} = state, abort = this.abort = new AbortController();
     replaceChildren(this.element, notice('loading', `Searching for ${text}`));
     this.count.textContent = '…';
@@ -80,6 +81,7 @@ export class SearchPanel implements Panel {
       state.hits = [...reply.hits].sort((a, b) => base.relative(a.start_ns) - base.relative(b.start_ns));
       state.density = reply.density ?? [];
       this.show(reply, text);
+      if (!isRestored) this.host.openPanel(this.name);
       this.host.viewChanged();
     } catch (error) {
       if (isAbort(error)) return;
@@ -97,7 +99,7 @@ export class SearchPanel implements Panel {
       {title: 'Name', value: hit => hit.name, style: 'wide'},
       {title: 'Rank', value: hit => state.streamLabel(hit.stream)},
       {title: 'Row', value: hit => state.rowLabel(hit.stream, hit.row)},
-      {title: 'Begin', numeric: true, value: hit => state.base.relative(hit.start_ns), show: hit => formatDuration(state.base.relative(hit.start_ns))},
+      {title: 'Begin', numeric: true, value: hit => state.base.relative(hit.start_ns), show: hit => formatMoment(state.base.relative(hit.start_ns))},
       {title: 'Duration', numeric: true, value: hit => parseCount(hit.duration_ns), show: hit => formatDuration(parseCount(hit.duration_ns))},
     ], 'Hits', 3, false, hit => this.go(state.hits.indexOf(hit)), kHitsMax);
     table.show(state.hits);
@@ -106,7 +108,6 @@ export class SearchPanel implements Panel {
                          total > state.hits.length && element('span', {class: 'faint'}, `the first ${formatCount(state.hits.length)} are listed; narrow the search to see others`));
     replaceChildren(this.element, head, total > 0 ? table.element
       : notice('empty', `No event matches ${text}`, 'All words must occur in an event’s name or arguments. Fewer words find more; name:… is exact.'));
-    if (this.host.state.panel !== this.name) this.host.openPanel(this.name);
   }
 
   private go(index: number): void {

@@ -29,7 +29,6 @@ export class Stage {
   topUnit = 0;
   width = 1;   // CSS px of the canvas
   height = 1;
-  frameMs = 0;
   private readonly scroller = element('div', {class: 'scroller', tabindex: '-1', 'aria-hidden': 'true'});
   private readonly spacer = element('div');
   private readonly lanes = element('div', {class: 'lanes'});
@@ -142,11 +141,11 @@ export class Stage {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
     if (this.painter.width === 0) return;  // not in the document yet; its first size draws
-    const begun = performance.now(), {state} = this.host;
+    const {state} = this.host;
     if (this.spansDirty) {
       this.spansDirty = false;
       this.visible.update(state.tree, this.topUnit, Math.ceil(this.height / kUnit));
-      const moving = begun - this.movedAt < kMovingMs;
+      const moving = performance.now() - this.movedAt < kMovingMs;
       this.painter.paint(this.visible, this, moving);
       this.tree.update(this.visible, this);
       this.askForBlocks();
@@ -155,7 +154,6 @@ export class Stage {
       this.minimap.paint();
     }
     this.overlay.paint();
-    this.frameMs = performance.now() - begun;
   }
 
   // While the view moves, short labels are left out; they come when it rests.

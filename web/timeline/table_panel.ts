@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {kMerged} from '../model/span_tile';
-import {formatCount, formatDuration} from '../model/text_format';
+import {formatCount, formatDuration, formatMoment} from '../model/text_format';
 import {csvText, fileName} from '../model/safe_text';
 import {DataTable} from '../widgets/data_table';
 import {button, download, element, replaceChildren} from '../widgets/dom';
@@ -24,7 +24,7 @@ export class TablePanel implements Panel {
   constructor(private readonly host: TimelineHost, private readonly stage: Stage, private readonly pointer: PointerTools) {
     const {state} = host;
     this.table = new DataTable<ChosenSpan>([
-      {title: 'Begin', numeric: true, value: span => span.from, show: span => formatDuration(span.from)},
+      {title: 'Begin', numeric: true, value: span => span.from, show: span => formatMoment(span.from)},
       {title: 'Duration', numeric: true, value: span => span.to - span.from, show: span => formatDuration(span.to - span.from)},
       {title: 'Name', value: span => span.name, style: 'wide'},
       {title: 'Events', numeric: true, value: span => span.count, show: span => formatCount(span.count)},

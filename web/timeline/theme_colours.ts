@@ -17,6 +17,8 @@ export class ThemeColours {
   readonly damage: string;
   readonly hit: string;
   readonly label: string;
+  // The same as pixels.
+  readonly pixels: {background: number, band: number, header: number, unknown: number, grid: number};
 
   constructor() {
     const style = getComputedStyle(document.documentElement);
@@ -36,6 +38,7 @@ export class ThemeColours {
     this.damage = colour('--damage');
     this.hit = colour('--hit');
     this.label = colour('--span-text');
+    this.pixels = {background: abgrOf(this.background), band: abgrOf(this.band), header: abgrOf(this.header), unknown: abgrOf(this.unknown), grid: abgrOf(this.grid)};
   }
 }
 

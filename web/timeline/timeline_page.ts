@@ -24,12 +24,14 @@ import {SearchPanel} from './search_panel';
 import {SelectionPanel} from './selection_panel';
 import {Stage} from './stage';
 import {TablePanel} from './table_panel';
+import {kBlockStreams} from './block_loader';
 import {Box, ChosenSpan, TimelineHost} from './timeline_host';
 import {TimelineState} from './timeline_state';
 import {TopBar, TopBarActions} from './top_bar';
 
 const kUrlPauseMs = 250;
 const kLayoutPauseMs = 1000;
+const kOverviewPx = 512, kOverviewPauseMs = 5000;
 
 // The timeline of one capture: owns its parts, and carries out what they ask for.
 export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActions {
@@ -47,6 +49,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private watch: LiveWatch | null = null;
   private urlTimer = 0;
   private layoutTimer = 0;
+  private overviewAt = 0;
   private closed = false;
 
   constructor(readonly api: ApiClient, readonly toasts: Toasts, private readonly navigation: Navigation, theme: Theme, readonly state: TimelineState) {
@@ -67,7 +70,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.element.append(this.topBar.element, this.warnings(), element('main', {class: 'timeline-main'}, this.stage.element, this.dock.element));
     this.tracksChanged();
     this.stage.topUnit = view.top;
-    if (state.query) this.search.search(state.query);
+    if (state.query) this.search.search(state.query, true);
+    void this.loadOverview();
     this.dock.show(panel);
     if (state.layout.live) this.watch = new LiveWatch(api, state.captureId, this);
   }
@@ -189,7 +193,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       const {span} = state.viewport;
       state.viewport.show(state.layout.end - span * 0.95, state.layout.end + span * 0.05);
     }
-    if (state.layout.end > before) this.stage.minimap.forget();
+    if (state.layout.end > before) void this.loadOverview();
     if (!state.layout.live) {
       this.watch?.close();
       this.watch = null;
@@ -197,6 +201,24 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     }
     this.topBar.update();
     this.tracksChanged();
+  }
+
+  // The minimap needs the whole capture, which the window may not show. It takes the first block of streams.
+  private async loadOverview(): Promise<void> {
+    const {state} = this, {layout, viewport, base} = state, now = performance.now();
+    if (!layout.streams.length || (!layout.live && viewport.span > (layout.end - layout.begin) * 0.5) || now < this.overviewAt) return;
+    this.overviewAt = now + kOverviewPauseMs;
+    const streams = layout.streams.slice(0, kBlockStreams).map(stream => stream.number).join(',');
+    try {
+      const answer = await this.api.spans(state.captureId, {from: base.absolute(layout.begin), to: base.absolute(layout.end), px: kOverviewPx, streams}, new AbortController().signal);
+      const tile = new SpanTile(answer, base, state.names);
+      if (this.closed) return;
+      this.stage.minimap.forget();
+      state.store.add(0, tile, (layout.end - layout.begin) / kOverviewPx, layout.version);
+      this.tileArrived(tile);
+    } catch {
+      // The minimap stays empty; what keeps the aggregator from answering is shown for the window itself.
+    }
   }
 
   // --- KeyActions and TopBarActions

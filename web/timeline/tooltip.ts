@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {kClippedLeft, kClippedRight, kDeviceClock, kInstant, kMerged, kNoBound, kOpen, kStartLost} from '../model/span_tile';
 import {Track} from '../model/track_tree';
-import {formatCount, formatDuration} from '../model/text_format';
+import {formatCount, formatDuration, formatMoment} from '../model/text_format';
 import {element, replaceChildren} from '../widgets/dom';
 import {gapText} from './painter';
 import {Stage} from './stage';
@@ -34,7 +34,7 @@ export class Tooltip {
     replaceChildren(this.element, element('div', {class: 'tooltip-title'}, isMerged ? `${formatCount(span.count)} events, longest ${span.name}` : span.name),
                     element('div', {}, isMerged ? `together ${formatDuration(length)}; zoom in to see each`
                       : span.flags & kInstant ? 'instant' : formatDuration(length)),
-                    element('div', {class: 'faint'}, `at ${formatDuration(span.from)} · ${state.streamLabel(span.stream)} · ${state.rowLabel(span.stream, span.row)}`),
+                    element('div', {class: 'faint'}, `at ${formatMoment(span.from)} · ${state.streamLabel(span.stream)} · ${state.rowLabel(span.stream, span.row)}`),
                     this.boundLine(span), ...flagTexts(span.flags & ~kInstant).map(text => element('div', {class: 'faint'}, text)));
     this.place(x, y);
   }
@@ -45,7 +45,7 @@ export class Tooltip {
     const gap = stream?.gaps.find(entry => time >= entry.from && time <= entry.to);
     if (!counter && !gap) return this.hide();
     replaceChildren(this.element, counter && element('div', {class: 'tooltip-title'}, `${Number(counter.value.toPrecision(4))} ${counter.unit}`),
-                    counter && element('div', {class: 'faint'}, `${track.row?.name ?? ''} at ${formatDuration(time)}`),
+                    counter && element('div', {class: 'faint'}, `${track.row?.name ?? ''} at ${formatMoment(time)}`),
                     gap && element('div', {class: 'tooltip-title'}, gapText(gap)), gap && element('div', {class: 'faint'}, gap.reason));
     this.place(x, y);
   }
@@ -55,7 +55,7 @@ export class Tooltip {
     const stream = this.host.state.layout.stream(span.stream);
     if (!stream) return null;
     if (stream.ownTime) return element('div', {class: 'faint'}, 'own time: only order and lengths are valid');
-    return element('div', {class: 'faint'}, stream.boundKnown ? `on other instances' clocks ±${formatDuration(stream.boundNs)}` : 'clock not aligned');
+    return element('div', {class: 'faint'}, stream.boundKnown ? `clock bound ±${formatDuration(stream.boundNs)}` : 'clock not aligned');
   }
 
   private place(x: number, y: number): void {

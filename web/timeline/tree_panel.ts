@@ -12,7 +12,6 @@ interface Line {
   caret: HTMLElement;
   label: HTMLElement;
   meta: HTMLElement;
-  pin: HTMLButtonElement;
   track: Track | null;
   shown: string;  // what the line shows, so that unchanged lines are not touched
 }
@@ -29,6 +28,10 @@ export interface TrackScroller {
 export class TreePanel {
   readonly element = element('div', {class: 'tree', role: 'tree', tabindex: '0', 'aria-label': 'Instances, ranks and rows'});
   private readonly lines: Line[] = [];
+  private toolsLine: Line | null = null;
+  private readonly pinButton = iconButton('pin', 'Pin to the top (p)', () => this.pin(this.toolsLine?.track ?? null), {tabindex: '-1'});
+  private readonly tools = element('span', {class: 'tree-tools'}, this.pinButton,
+                                   iconButton('hide', 'Hide (h)', () => this.hide(this.toolsLine?.track ?? null), {tabindex: '-1'}));
   private active = '';  // key of the line that the keyboard is at
 
   constructor(private readonly host: TimelineHost, private readonly scroll: TrackScroller) {
@@ -70,13 +73,9 @@ export class TreePanel {
   private makeLine(): Line {
     const caret = element('span', {class: 'caret', 'aria-hidden': 'true'}), label = element('span', {class: 'tree-label'});
     const meta = element('span', {class: 'tree-meta'});
-    const line: Line = {
-      element: element('div', {class: 'tree-line', role: 'treeitem', id: `tree-line-${this.lines.length}`}, caret, label, meta),
-      caret, label, meta, track: null, shown: '',
-      pin: iconButton('pin', 'Pin to the top (p)', () => this.pin(line.track), {tabindex: '-1'}),
-    };
-    const hide = iconButton('hide', 'Hide (h)', () => this.hide(line.track), {tabindex: '-1'});
-    line.element.append(element('span', {class: 'tree-tools'}, line.pin, hide));
+    const box = element('div', {class: 'tree-line', role: 'treeitem', id: `tree-line-${this.lines.length}`}, caret, label, meta);
+    const line: Line = {element: box, caret, label, meta, track: null, shown: ''};
+    box.addEventListener('pointerenter', () => this.showTools(line));
     line.element.addEventListener('click', event => {
       if (!line.track || (event.target as Element).closest('button')) return;
       this.active = line.track.key;
@@ -102,8 +101,15 @@ export class TreePanel {
     box.setAttribute('aria-setsize', String(state.tree.pinnedTracks.length + state.tree.tracks.length));
     if (track.kind === 'row') box.removeAttribute('aria-expanded'); else box.setAttribute('aria-expanded', String(track.expanded));
     line.caret.textContent = track.kind === 'row' ? '' : track.expanded ? '▾' : '▸';
-    line.pin.hidden = track.kind === 'instance';
     this.fillTexts(line, track, mode);
+  }
+
+  // One set of buttons for all lines, at the one under the pointer.
+  private showTools(line: Line): void {
+    this.toolsLine = line;
+    if (!line.track || line.track.kind === 'row') return this.tools.remove();
+    this.pinButton.hidden = line.track.kind === 'instance';
+    line.element.appendChild(this.tools);
   }
 
   private fillTexts(line: Line, track: Track, mode: string): void {

@@ -13,18 +13,23 @@ export interface Column<Row> {
   sortable?: boolean;
 }
 
-// A table that is sorted by a click on a column's head, with at most rowsMax rows in the document.
+// Rows are added to the document as the table is scrolled, so many at a time.
+const kRowsStep = 40;
+
+// A table that is sorted by a click on a column's head, of at most rowsMax rows.
 export class DataTable<Row> {
   readonly element: HTMLElement;
   private readonly head = element('tr');
   private readonly body = element('tbody');
   private readonly rest = element('div', {class: 'table-rest', hidden: true});
   private rows: Row[] = [];
+  private order: Row[] = [];
 
   constructor(private readonly columns: Column<Row>[], label: string, private sortBy = 0, private descending = false,
               private readonly onRow: ((row: Row) => void) | null = null, private readonly rowsMax = 500) {
     const table = element('table', {'aria-label': label}, element('thead', {}, this.head), this.body);
     this.element = element('div', {class: 'table-box', tabindex: '0', role: 'region', 'aria-label': label}, table, this.rest);
+    this.element.addEventListener('scroll', () => this.addRows(false));
     this.buildHead();
   }
 
@@ -40,7 +45,7 @@ export class DataTable<Row> {
   private buildHead(): void {
     this.head.textContent = '';
     this.columns.forEach((column, i) => {
-      const cell = element('th', {scope: 'col', class: column.numeric ? 'number' : column.style});
+      const cell = element('th', {scope: 'col', class: classOf(column)});
       if (column.sortable === false) {
         append(cell, column.title);
       } else {
@@ -73,9 +78,18 @@ export class DataTable<Row> {
 
   private build(): void {
     this.body.textContent = '';
-    for (const row of this.sorted().slice(0, this.rowsMax)) this.body.appendChild(this.buildRow(row));
+    this.order = this.sorted();
+    this.addRows(true);
     this.rest.hidden = this.rows.length <= this.rowsMax;
     this.rest.textContent = `${this.rows.length - this.rowsMax} more rows are not shown; sort or filter to see them.`;
+  }
+
+  // Adds rows if there are fewer than the person has scrolled to.
+  private addRows(isFirst: boolean): void {
+    const {scrollTop, clientHeight, scrollHeight} = this.element, most = Math.min(this.order.length, this.rowsMax);
+    if (!isFirst && scrollTop + clientHeight * 2 < scrollHeight) return;
+    const have = this.body.childElementCount;
+    for (const row of this.order.slice(have, Math.min(most, have + kRowsStep))) this.body.appendChild(this.buildRow(row));
   }
 
   private buildRow(row: Row): HTMLElement {
@@ -88,10 +102,14 @@ export class DataTable<Row> {
       made.addEventListener('keydown', event => { if (event.key === 'Enter' && event.target === made) onRow(row); });
     }
     for (const column of this.columns) {
-      const cell = element('td', {class: column.numeric ? 'number' : column.style});
+      const cell = element('td', {class: classOf(column)});
       append(cell, column.show ? column.show(row) : column.value(row));
       made.appendChild(cell);
     }
     return made;
   }
+}
+
+function classOf<Row>(column: Column<Row>): string | undefined {
+  return [column.numeric ? 'number' : '', column.style ?? ''].join(' ').trim() || undefined;
 }

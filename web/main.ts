@@ -4,7 +4,7 @@ import {ApiError, describeError} from './api/api_error';
 import {Session} from './api/api_types';
 import {CertificatePage} from './manager/certificate_page';
 import {ManagerPage} from './manager/manager_page';
-import {TimelinePage, timelineLoading} from './timeline/timeline_page';
+import {timelineLoading, TimelinePage} from './timeline/timeline_page';
 import {TimelineState} from './timeline/timeline_state';
 import {button, element, notice, replaceChildren} from './widgets/dom';
 import {Navigation, Page} from './widgets/navigation';
@@ -17,12 +17,14 @@ class App implements Navigation {
   private readonly theme = new Theme();
   private readonly toasts = new Toasts();
   private readonly root = document.getElementById('root')!;
-  private page: Page | null = null;
-  private session: Session | null = null;
+  private page: Page|null = null;
+  private session: Session|null = null;
   private shownPath = '';
 
   start(): void {
-    addEventListener('popstate', () => { if (location.pathname !== this.shownPath) void this.show(); });
+    addEventListener('popstate', () => {
+      if (location.pathname !== this.shownPath) void this.show();
+    });
     void this.show();
   }
 
@@ -38,7 +40,8 @@ class App implements Navigation {
     replaceChildren(this.root, match ? timelineLoading(decode(match[1])) : notice('loading', 'Loading'));
     try {
       this.session ??= await this.api.session();
-      const page = match ? await this.capturePage(decode(match[1]), match[2] !== undefined) : new ManagerPage(this.api, this.toasts, this, this.theme, this.session);
+      const page = match ? await this.capturePage(decode(match[1]), match[2] !== undefined)
+                         : new ManagerPage(this.api, this.toasts, this, this.theme, this.session);
       if (this.shownPath !== path) return page.close();
       this.page = page;
       document.title = match ? `${decode(match[1])} · neurontrace` : 'neurontrace';
@@ -57,30 +60,38 @@ class App implements Navigation {
   private fail(error: unknown): void {
     if (error instanceof ApiError && error.status === 401) return this.askToken(error);
     const {message, hint} = describeError(error);
-    replaceChildren(this.root, notice('error', message, hint, button('Try again', () => void this.show()), button('All captures', () => this.go('/'))));
+    replaceChildren(
+        this.root,
+        notice(
+            'error', message, hint, button('Try again', () => void this.show()),
+            button('All captures', () => this.go('/'))));
   }
 
   private askToken(error: ApiError): void {
     const input = element('input', {type: 'password', id: 'token', autocomplete: 'current-password', required: true});
     const problem = element('p', {class: 'bad', role: 'alert'});
-    const form = element('form', {class: 'sign-in'}, element('h1', {}, 'neurontrace'), element('p', {}, 'This aggregator asks for a token. The person who runs it can give you one.'),
-                         element('label', {class: 'field', for: 'token'}, element('span', {}, 'Token'), input), problem, element('button', {type: 'submit', class: 'primary'}, 'Sign in'),
+    const text = 'This aggregator asks for a token. The person who runs it can give you one.';
+    const form = element('form', {class: 'sign-in'}, element('h1', {}, 'neurontrace'), element('p', {}, text),
+                         element('label', {class: 'field', for: 'token'}, element('span', {}, 'Token'), input), problem,
+                         element('button', {type: 'submit', class: 'primary'}, 'Sign in'),
                          error.hint && element('p', {class: 'faint'}, error.hint));
-    form.addEventListener('submit', event => {
-      event.preventDefault();
-      this.api.signIn(input.value).then(() => this.show(), reason => { problem.textContent = describeError(reason).message; });
-    });
-    replaceChildren(this.root, form);
-    input.focus();
+      form.addEventListener('submit', event => {
+        event.preventDefault();
+        this.api.signIn(input.value).then(() => this.show(), reason => {
+          problem.textContent = describeError(reason).message;
+        });
+      });
+      replaceChildren(this.root, form);
+      input.focus();
   }
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
   }
-}
 
-new App().start();
+  function decode(text: string): string {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  }
+
+  new App().start();

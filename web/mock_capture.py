@@ -9,8 +9,8 @@ import zlib
 MS = 10**6
 STEP = 250 * MS
 LAYERS = 12
-SLOT = 20 * MS      # of a layer: compute, then its collective, which ends on all ranks together
-TRANSFER = 1 * MS   # of a collective after the last rank has entered
+SLOT = 20 * MS  # of a layer: compute, then its collective, which ends on all ranks together
+TRANSFER = 1 * MS  # of a collective after the last rank has entered
 LATE_GID = 13
 ROW_RUNTIME, ROW_HARDWARE, ROW_COUNTER = 17, 18, 19
 HELD_STREAMS_MAX = 200
@@ -35,8 +35,15 @@ class MockCapture:
         self.fixed_end = begin_ns + seconds * 1000 * MS
         self.held = collections.OrderedDict()
         count = max(1, min(3, ranks // 4)) if ranks <= 24 else (ranks + 31) // 32
-        self.instances = [{"id": f"i-0a{i:04x}5e2d", "label": f"i-0a{i:04x}5e2d", "bound_ns": str(900 + 350 * (i % 5)),
-                           "bound_known": i % 17 != 16} for i in range(count)]
+        self.instances = [
+            {
+                "id": f"i-0a{i:04x}5e2d",
+                "label": f"i-0a{i:04x}5e2d",
+                "bound_ns": str(900 + 350 * (i % 5)),
+                "bound_known": i % 17 != 16,
+            }
+            for i in range(count)
+        ]
         self.streams = []
         per = (ranks + count - 1) // count
         for instance in range(count):
@@ -50,14 +57,32 @@ class MockCapture:
         if gid == 5 and not clean:
             gaps.append(gap(at + 6000 * MS, at + 6400 * MS, 1234, "loss", "overwritten in the runtime's ring"))
         if gid == 9 and not clean:
-            gaps.append(gap(at + 15000 * MS, at + 15060 * MS, 0, "damage", "chunk 41 cannot be decoded: its checksum differs"))
+            gaps.append(
+                gap(at + 15000 * MS, at + 15060 * MS, 0, "damage", "chunk 41 cannot be decoded: its checksum differs")
+            )
         if gid is not None and 16 <= gid < 24 and not clean:
-            gaps.append(gap(at + 12000 * MS, at + 13000 * MS, 0, "suspension", "capture 01JDQ5S7Z3OTHER had the worker"))
-        self.streams.append({
-            "number": len(self.streams) + 4, "instance": instance, "kind": kind, "process": f"pid {812 + instance}", "job": "train",
-            "label": label, "gid": gid, "core": core, "events": "0", "lost": str(sum(g["events"] for g in gaps)), "chunks": "32",
-            "bound_ns": self.instances[instance]["bound_ns"], "bound_known": self.instances[instance]["bound_known"],
-            "own_time": False, "gaps": gaps})
+            gaps.append(
+                gap(at + 12000 * MS, at + 13000 * MS, 0, "suspension", "capture 01JDQ5S7Z3OTHER had the worker")
+            )
+        self.streams.append(
+            {
+                "number": len(self.streams) + 4,
+                "instance": instance,
+                "kind": kind,
+                "process": f"pid {812 + instance}",
+                "job": "train",
+                "label": label,
+                "gid": gid,
+                "core": core,
+                "events": "0",
+                "lost": str(sum(g["events"] for g in gaps)),
+                "chunks": "32",
+                "bound_ns": self.instances[instance]["bound_ns"],
+                "bound_known": self.instances[instance]["bound_known"],
+                "own_time": False,
+                "gaps": gaps,
+            }
+        )
 
     @property
     def end(self):
@@ -79,14 +104,29 @@ class MockCapture:
         begin, end = str(self.begin), str(self.end)
         streams = []
         for stream in self.streams:
-            gaps = [{**g, "begin_ns": str(g["begin_ns"]), "end_ns": str(g["end_ns"]), "events": str(g["events"])}
-                    for g in stream["gaps"]]
-            streams.append({**stream, "gaps": gaps, "events": str(self.event_count(stream)), "begin_ns": begin, "end_ns": end})
-        warnings = [] if not any(s["gaps"] for s in self.streams) else [
-            "1,234 events of gid 5 are lost: the runtime's ring was full", "gid 16 to 23 were suspended for 1 s"]
-        return {"capture": {"id": self.id, "name": self.name, "state": self.state}, "version": self.version, "live": self.is_live,
-                "begin_ns": begin, "end_ns": end, "warnings": warnings, "instances": self.instances, "streams": streams,
-                "markers": []}
+            gaps = [
+                {**g, "begin_ns": str(g["begin_ns"]), "end_ns": str(g["end_ns"]), "events": str(g["events"])}
+                for g in stream["gaps"]
+            ]
+            streams.append(
+                {**stream, "gaps": gaps, "events": str(self.event_count(stream)), "begin_ns": begin, "end_ns": end}
+            )
+        warnings = (
+            []
+            if not any(s["gaps"] for s in self.streams)
+            else ["1,234 events of gid 5 are lost: the runtime's ring was full", "gid 16 to 23 were suspended for 1 s"]
+        )
+        return {
+            "capture": {"id": self.id, "name": self.name, "state": self.state},
+            "version": self.version,
+            "live": self.is_live,
+            "begin_ns": begin,
+            "end_ns": end,
+            "warnings": warnings,
+            "instances": self.instances,
+            "streams": streams,
+            "markers": [],
+        }
 
     def steps(self):
         return (self.end - self.begin) // STEP
@@ -106,8 +146,11 @@ class MockCapture:
             return self.held[key]
         rows = self.host_rows() if stream["gid"] is None else self.core_rows(stream)
         for row in rows:
-            row["events"] = [event for event in row["events"] if not any(
-                event[0] < g["end_ns"] and event[0] + event[1] > g["begin_ns"] for g in stream["gaps"])]
+            row["events"] = [
+                event
+                for event in row["events"]
+                if not any(event[0] < g["end_ns"] and event[0] + event[1] > g["begin_ns"] for g in stream["gaps"])
+            ]
         self.held[key] = rows
         while len(self.held) > HELD_STREAMS_MAX:
             self.held.popitem(last=False)
@@ -115,10 +158,32 @@ class MockCapture:
 
     def host_rows(self):
         chance = random.Random(zlib.crc32(self.id.encode()))
+
         def samples(base, spread):
             return [(self.begin + i * STEP, base + spread * chance.random()) for i in range(self.steps())]
-        return [{"row": 1, "name": "CPU", "source": "counter", "order": 0, "unit": "%", "max": 100.0, "events": [], "samples": samples(35, 30)},
-                {"row": 2, "name": "memory", "source": "counter", "order": 1, "unit": "GB", "max": 512.0, "events": [], "samples": samples(180, 20)}]
+
+        return [
+            {
+                "row": 1,
+                "name": "CPU",
+                "source": "counter",
+                "order": 0,
+                "unit": "%",
+                "max": 100.0,
+                "events": [],
+                "samples": samples(35, 30),
+            },
+            {
+                "row": 2,
+                "name": "memory",
+                "source": "counter",
+                "order": 1,
+                "unit": "GB",
+                "max": 512.0,
+                "events": [],
+                "samples": samples(180, 20),
+            },
+        ]
 
     def core_rows(self, stream):
         gid = stream["gid"]
@@ -137,7 +202,16 @@ class MockCapture:
                 name = "cc_running" if layer < LAYERS - 1 else "enc_barrier"
                 inner.append([slot, compute, f"layer {layer:02d}", 1, layer, compute // 5])
                 inner.append([slot + compute // 3, compute // 5, "dma_in", 2, layer, 0])
-                inner.append([enter, max(200000, leave - enter), f"{name} all_reduce" if layer < LAYERS - 1 else name, 1, layer, 0])
+                inner.append(
+                    [
+                        enter,
+                        max(200000, leave - enter),
+                        f"{name} all_reduce" if layer < LAYERS - 1 else name,
+                        1,
+                        layer,
+                        0,
+                    ]
+                )
                 children += compute + leave - enter
                 self.add_kernels(hardware, slot, compute, layer, chance)
                 samples.append((slot, 18 + 12 * chance.random() if layer % 3 else 4 + 4 * chance.random()))
@@ -149,10 +223,27 @@ class MockCapture:
         runtime.sort()
         hardware.sort()
         depth = 4 if self.hostile else 3
-        return [{"row": ROW_RUNTIME, "name": f"thread {812 + gid % 8}", "source": "runtime", "order": 0, "depth": depth, "events": runtime},
-                {"row": ROW_HARDWARE, "name": "engines", "source": "hardware", "order": 1, "depth": 1, "events": hardware},
-                {"row": ROW_COUNTER, "name": "HBM bandwidth", "source": "counter", "order": 2, "unit": "GB/s", "max": 31.5, "events": [],
-                 "samples": samples}]
+        return [
+            {
+                "row": ROW_RUNTIME,
+                "name": f"thread {812 + gid % 8}",
+                "source": "runtime",
+                "order": 0,
+                "depth": depth,
+                "events": runtime,
+            },
+            {"row": ROW_HARDWARE, "name": "engines", "source": "hardware", "order": 1, "depth": 1, "events": hardware},
+            {
+                "row": ROW_COUNTER,
+                "name": "HBM bandwidth",
+                "source": "counter",
+                "order": 2,
+                "unit": "GB/s",
+                "max": 31.5,
+                "events": [],
+                "samples": samples,
+            },
+        ]
 
     @staticmethod
     def add_kernels(hardware, slot, compute, layer, chance):
@@ -166,34 +257,97 @@ class MockCapture:
         start, duration, name, depth, seed, _ = event
         links = []
         if name.startswith(("cc_running", "enc_barrier")):
-            for other in self.streams[:6]:
+            for other in self.streams[:30]:
                 if other["gid"] is not None and other is not stream:
-                    partner = next((e for e in self.rows(other)[0]["events"] if e[2] == name and abs(e[0] - start) < SLOT), None)
+                    partner = next(
+                        (e for e in self.rows(other)[0]["events"] if e[2] == name and abs(e[0] - start) < SLOT // 2),
+                        None,
+                    )
                     if partner:
-                        links.append({"kind": "collective", "stream": other["number"], "row": ROW_RUNTIME, "start_ns": str(partner[0]),
-                                      "name": f"{name} on {other['label']}"})
-        return {"stream": stream["number"], "row": row["row"], "name": name, "type": name.split(" ")[0], "phase": "span",
-                "start_ns": str(start), "end_ns": str(start + duration), "duration_ns": str(duration), "depth": depth, "flags": [],
-                "id": str(start % 1000003), "sequence_id": str(seed), "bound_ns": stream["bound_ns"],
-                "args": {"model": "llama-70b.neff", "exec_id": str(seed), "op": "all_reduce", "bytes": "67108864",
-                         "hostile": "<script>alert(1)</script>"}, "links": links}
+                        links.append(
+                            {
+                                "kind": "collective",
+                                "stream": other["number"],
+                                "row": ROW_RUNTIME,
+                                "start_ns": str(partner[0]),
+                                "name": f"{name} on {other['label']}",
+                            }
+                        )
+        return {
+            "stream": stream["number"],
+            "row": row["row"],
+            "name": name,
+            "type": name.split(" ")[0],
+            "phase": "span",
+            "start_ns": str(start),
+            "end_ns": str(start + duration),
+            "duration_ns": str(duration),
+            "depth": depth,
+            "flags": [],
+            "id": str(start % 1000003),
+            "sequence_id": str(seed),
+            "bound_ns": stream["bound_ns"],
+            "args": {
+                "model": "llama-70b.neff",
+                "exec_id": str(seed),
+                "op": "all_reduce",
+                "bytes": "67108864",
+                "hostile": "<script>alert(1)</script>",
+            },
+            "links": links,
+        }
 
     def agents(self):
-        return {"agents": [{"hello": {"agentId": f"agent-{i['id']}", "agentVersion": "0.1.0", "instanceId": i["id"], "hostName": f"trn-{n}",
-                                      "instanceType": "trn2.48xlarge"}, "connected": n != 2, "workers": 8,
-                            "lastSeenRealtimeNs": str(time.time_ns())} for n, i in enumerate(self.instances[:500])]}
+        return {
+            "agents": [
+                {
+                    "hello": {
+                        "agentId": f"agent-{i['id']}",
+                        "agentVersion": "0.1.0",
+                        "instanceId": i["id"],
+                        "hostName": f"trn-{n}",
+                        "instanceType": "trn2.48xlarge",
+                    },
+                    "connected": n != 2,
+                    "workers": 8,
+                    "lastSeenRealtimeNs": str(time.time_ns()),
+                }
+                for n, i in enumerate(self.instances[:500])
+            ]
+        }
 
     def workers(self):
-        return {"workers": [{"identity": {"instanceId": self.instances[s["instance"]]["id"], "pid": 812 + s["gid"]}, "job": "train",
-                             "state": "WORKER_STATE_STREAMING" if s["gid"] % 11 else "WORKER_STATE_NO_TAP", "runtimeVersion": "2.29.1",
-                             "command": "python train.py --model llama-70b --tp 8",
-                             "cores": [{"ncIdx": s["core"], "rankEvidence": [{"workerGid": str(s["gid"])}]}]}
-                            for s in self.streams[:800] if s["gid"] is not None]}
+        return {
+            "workers": [
+                {
+                    "identity": {"instanceId": self.instances[s["instance"]]["id"], "pid": 812 + s["gid"]},
+                    "job": "train",
+                    "state": "WORKER_STATE_STREAMING" if s["gid"] % 11 else "WORKER_STATE_NO_TAP",
+                    "runtimeVersion": "2.29.1",
+                    "command": "python train.py --model llama-70b --tp 8",
+                    "cores": [{"ncIdx": s["core"], "rankEvidence": [{"workerGid": str(s["gid"])}]}],
+                }
+                for s in self.streams[:800]
+                if s["gid"] is not None
+            ]
+        }
 
     def clocks(self):
-        return {"clocks": [{"instanceId": i["id"], "aligned": i["bound_known"], "boundNs": i["bound_ns"], "likelyBoundNs": "180",
-                            "offsetNs": str(-41000 + 900 * n), "driftPpb": str(12 - n), "sources": ["probe", "ptp"], "exchanges": "8123"}
-                           for n, i in enumerate(self.instances[:500])]}
+        return {
+            "clocks": [
+                {
+                    "instanceId": i["id"],
+                    "aligned": i["bound_known"],
+                    "boundNs": i["bound_ns"],
+                    "likelyBoundNs": "180",
+                    "offsetNs": str(-41000 + 900 * n),
+                    "driftPpb": str(12 - n),
+                    "sources": ["probe", "ptp"],
+                    "exchanges": "8123",
+                }
+                for n, i in enumerate(self.instances[:500])
+            ]
+        }
 
 
 def gap(begin, end, events, kind, reason):

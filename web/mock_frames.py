@@ -21,7 +21,10 @@ def padded(column):
 
 
 def merge(events, low, high, px):
-    """Items of a row: [start, end, count, name, depth, flags]; those narrower than a pixel share one per pixel and level."""
+    """Items of a row: [start, end, count, name, depth, flags].
+
+    Those narrower than a pixel share one per pixel and level.
+    """
     per = (high - low) / px
     items, open_bins, merged, overlapping = [], {}, False, 0
     for start, duration, name, depth, _, _ in events:
@@ -70,18 +73,27 @@ def counter_columns(samples, low, high, px, unit):
             if pixel not in kept or kept[pixel][1] < value:
                 kept[pixel] = (kept.get(pixel, (at, 0))[0], value)
     pairs = [kept[pixel] for pixel in sorted(kept)]
-    return len(pairs), padded(array.array("I", [(at - low) // unit for at, _ in pairs])) + padded(array.array("f", [v for _, v in pairs]))
+    return len(pairs), padded(array.array("I", [(at - low) // unit for at, _ in pairs])) + padded(
+        array.array("f", [v for _, v in pairs])
+    )
 
 
 def spans(capture, streams, low, high, px):
     unit = 1
-    while (high - low) // unit > 0xffffffff:
+    while (high - low) // unit > 0xFFFFFFFF:
         unit *= 2
     names, rows, columns = {}, [], b""
     for stream in streams:
         for row in capture.rows(stream):
-            entry = {"stream": stream["number"], "row": row["row"], "name": row["name"], "source": row["source"], "order": row["order"],
-                     "depth": row.get("depth", 1), "offset": len(columns)}
+            entry = {
+                "stream": stream["number"],
+                "row": row["row"],
+                "name": row["name"],
+                "source": row["source"],
+                "order": row["order"],
+                "depth": row.get("depth", 1),
+                "offset": len(columns),
+            }
             if row["source"] == "counter":
                 count, part = counter_columns(row["samples"], low, high, px, unit)
                 entry.update(mode="exact", events=str(count), items=count, unit=row["unit"], max=row["max"])
@@ -91,9 +103,19 @@ def spans(capture, streams, low, high, px):
                 entry.update(mode="bins" if merged else "exact", events=str(overlapping), items=len(items))
             rows.append(entry)
             columns += part
-    header = {"from": str(low), "to": str(high), "version": capture.version, "unit_ns": unit, "names": list(names), "categories": CATEGORIES,
-              "name_category": [category_of(name) for name in names], "rows": rows, "cut": None, "scanned_chunks": len(rows),
-              "unreadable_chunks": 0}
+    header = {
+        "from": str(low),
+        "to": str(high),
+        "version": capture.version,
+        "unit_ns": unit,
+        "names": list(names),
+        "categories": CATEGORIES,
+        "name_category": [category_of(name) for name in names],
+        "rows": rows,
+        "cut": None,
+        "scanned_chunks": len(rows),
+        "unreadable_chunks": 0,
+    }
     return frame(header, columns)
 
 
@@ -126,6 +148,13 @@ def heat(capture, metric, low, high, columns, by):
                 missing = any(gap["begin_ns"] <= moment < gap["end_ns"] for gap in stream["gaps"])
                 known[step] = float("nan") if missing else heat_value(capture, metric, stream, step)
             values.append(known[step])
-    header = {"metric": metric, "unit": "share" if metric == "busy" else "ns", "columns": columns, "from": str(low), "to": str(high), "steps": steps,
-              "rows": [{"stream": s["number"], "gid": s["gid"], "bound_ns": s["bound_ns"]} for s in streams]}
+    header = {
+        "metric": metric,
+        "unit": "share" if metric == "busy" else "ns",
+        "columns": columns,
+        "from": str(low),
+        "to": str(high),
+        "steps": steps,
+        "rows": [{"stream": s["number"], "gid": s["gid"], "bound_ns": s["bound_ns"]} for s in streams],
+    }
     return frame(header, values.tobytes())

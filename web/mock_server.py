@@ -4,8 +4,9 @@
 
     web/build.sh build/web && python3 web/mock_server.py --assets build/web [--ranks 10000] [--token T] [--role viewer]
 
-The capture has 24 ranks on 3 instances, steps of 12 layers with a collective each, gid 13 late, a loss, a suspension and
-a damaged chunk. Answers are computed when they are asked for; items narrower than a pixel are merged, with true counts.
+The capture has 24 ranks on 3 instances, steps of 12 layers with a collective each, gid 13 late, a loss, a suspension
+and a damaged chunk. Answers are computed when they are asked for; items narrower than a pixel are merged, with true
+counts.
 """
 
 import argparse
@@ -21,9 +22,15 @@ from mock_capture import MockCapture
 from mock_query import matches, parse
 import mock_frames
 
-TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
-POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
-          "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 MAY = {"viewer": [], "operator": ["start", "stop", "edit"], "admin": ["start", "stop", "edit", "delete"]}
 SEARCH_STREAMS_MAX = 96
 
@@ -42,20 +49,43 @@ class Store:
         self.captures = {}
         self.made = {}
         now = time.time_ns()
-        self.add("01JDQ5S7Z3DEMO000000000001", "llama-70b, step times", "llama-70b", ranks, now - 3600 * 10**9, 20, True,
-                 ["baseline", "nightly"])
+        self.add(
+            "01JDQ5S7Z3DEMO000000000001",
+            "llama-70b, step times",
+            "llama-70b",
+            ranks,
+            now - 3600 * 10**9,
+            20,
+            True,
+            ["baseline", "nightly"],
+        )
         self.add("01JDQ5S7Z3LIVE000000000002", "watching the canary", "llama-70b", 8, now - 20 * 10**9, 0, False, [])
-        self.add("01JDQ5S7Z3HOST000000000003", "<b>hostile</b> \u202egnp.exe", "<img src=x onerror=alert(1)>", 2,
-                 now - 86400 * 10**9, 5, False, ["<i>"])
+        self.add(
+            "01JDQ5S7Z3HOST000000000003",
+            "<b>hostile</b> \u202egnp.exe",
+            "<img src=x onerror=alert(1)>",
+            2,
+            now - 86400 * 10**9,
+            5,
+            False,
+            ["<i>"],
+        )
         self.add("01JDQ5S7Z3CLEAN00000000004", "", "mixtral", 4, now - 2 * 86400 * 10**9, 8, False, ["clean"])
 
     def add(self, capture_id, name, job, ranks, begin_ns, seconds, starred, tags):
-        self.made[capture_id] = capture = MockCapture(capture_id, name, ranks, begin_ns, seconds, clean="CLEAN" in capture_id,
-                                                      hostile="HOST" in capture_id)
+        self.made[capture_id] = capture = MockCapture(
+            capture_id, name, ranks, begin_ns, seconds, clean="CLEAN" in capture_id, hostile="HOST" in capture_id
+        )
         self.captures[capture_id] = {
-            "captureId": capture_id, "spec": {"name": name, "job": job, "durationNs": str(seconds * 10**9)},
-            "startedRealtimeNs": str(begin_ns), "stoppedRealtimeNs": str(begin_ns + seconds * 10**9 if seconds else 0),
-            "starred": starred, "tags": tags, "ranks": ranks, "live": capture.is_live}
+            "captureId": capture_id,
+            "spec": {"name": name, "job": job, "durationNs": str(seconds * 10**9)},
+            "startedRealtimeNs": str(begin_ns),
+            "stoppedRealtimeNs": str(begin_ns + seconds * 10**9 if seconds else 0),
+            "starred": starred,
+            "tags": tags,
+            "ranks": ranks,
+            "live": capture.is_live,
+        }
 
     def capture_json(self, capture_id):
         entry, capture = dict(self.captures[capture_id]), self.made[capture_id]
@@ -63,10 +93,17 @@ class Store:
         live = entry.pop("live") and capture.is_live
         state = "RECORDING" if live else "INCOMPLETE" if lost else "COMPLETE"
         events = sum(capture.event_count(stream) for stream in capture.streams[:200])
-        entry.update(state="CAPTURE_STATE_" + state, events=str(events), eventsLost=str(lost), bytes=str(events * 11),
-                     serverRealtimeNs=str(time.time_ns()))
+        entry.update(
+            state="CAPTURE_STATE_" + state,
+            events=str(events),
+            eventsLost=str(lost),
+            bytes=str(events * 11),
+            serverRealtimeNs=str(time.time_ns()),
+        )
         if lost:
-            entry["certificate"] = {"verdict": f"incomplete: {lost} events lost on 2 of {len(capture.streams)} streams"}
+            entry["certificate"] = {
+                "verdict": f"incomplete: {lost} events lost on 2 of {len(capture.streams)} streams"
+            }
         return {key: value for key, value in entry.items() if value not in ("0", "", [], False)}
 
     def certificate(self, capture_id):
@@ -77,20 +114,49 @@ class Store:
             if stream["gid"] is None:
                 continue
             gone, stored = sum(gap["events"] for gap in stream["gaps"]), capture.event_count(stream)
-            workers.append({
-                "worker": {"instanceId": capture.instances[stream["instance"]]["id"], "pid": 800 + stream["gid"]},
-                "part": "WORKER_PART_RECORDED", "workerGids": [str(stream["gid"])],
-                "account": {"expected": str(stored + gone), "captured": str(stored), "stored": str(stored), "lost": str(gone)},
-                "clock": {"aligned": True, "boundNs": stream["bound_ns"], "words": f"within {int(stream['bound_ns']) / 1000} us"},
-                "gaps": str(len(stream["gaps"])), "job": "train"})
+            workers.append(
+                {
+                    "worker": {"instanceId": capture.instances[stream["instance"]]["id"], "pid": 800 + stream["gid"]},
+                    "part": "WORKER_PART_RECORDED",
+                    "workerGids": [str(stream["gid"])],
+                    "account": {
+                        "expected": str(stored + gone),
+                        "captured": str(stored),
+                        "stored": str(stored),
+                        "lost": str(gone),
+                    },
+                    "clock": {
+                        "aligned": True,
+                        "boundNs": stream["bound_ns"],
+                        "words": f"within {int(stream['bound_ns']) / 1000} us",
+                    },
+                    "gaps": str(len(stream["gaps"])),
+                    "job": "train",
+                }
+            )
         stored = sum(int(worker["account"]["stored"]) for worker in workers)
-        return {"captureId": capture_id, "complete": lost == 0, "provisional": capture.is_live,
-                "verdict": "every event that the runtime produced is stored" if lost == 0 else f"{lost} events are missing",
-                "account": {"expected": str(stored + lost), "captured": str(stored), "stored": str(stored), "lost": str(lost),
-                            "losses": [{"place": "LOSS_PLACE_RUNTIME_RING", "reason": "LOSS_REASON_OVERWRITTEN",
-                                        "events": str(lost)}] if lost else []},
-                "findings": [f"gid 5: {lost} events overwritten in the runtime's ring"] if lost else [],
-                "notes": ["gid 16 to 23 were suspended for 1 s while another capture had their workers"], "workers": workers}
+        return {
+            "captureId": capture_id,
+            "complete": lost == 0,
+            "provisional": capture.is_live,
+            "verdict": (
+                "every event that the runtime produced is stored" if lost == 0 else f"{lost} events are missing"
+            ),
+            "account": {
+                "expected": str(stored + lost),
+                "captured": str(stored),
+                "stored": str(stored),
+                "lost": str(lost),
+                "losses": (
+                    [{"place": "LOSS_PLACE_RUNTIME_RING", "reason": "LOSS_REASON_OVERWRITTEN", "events": str(lost)}]
+                    if lost
+                    else []
+                ),
+            },
+            "findings": [f"gid 5: {lost} events overwritten in the runtime's ring"] if lost else [],
+            "notes": ["gid 16 to 23 were suspended for 1 s while another capture had their workers"],
+            "workers": workers,
+        }
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -124,11 +190,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         time.sleep(self.options.delay)
         try:
             body = json.loads(raw) if raw else {}
-            result = self.route(method, url.path[len("/api/v1"):], query, body)
+            result = self.route(method, url.path[len("/api/v1") :], query, body)
         except ApiError as error:
             return self.send(error.status, json.dumps(error.body).encode(), "application/json")
         except (KeyError, ValueError) as error:
-            failure = ApiError(400, "INVALID_ARGUMENT", f"{type(error).__name__}: {error}", "See docs/formats/view_api.md.")
+            failure = ApiError(
+                400, "INVALID_ARGUMENT", f"{type(error).__name__}: {error}", "See docs/formats/view_api.md."
+            )
             return self.send(400, json.dumps(failure.body).encode(), "application/json")
         if isinstance(result, bytes):
             return self.send(200, result, "application/octet-stream")
@@ -142,13 +210,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.options.token and f"nt={self.options.token}" not in (self.headers.get("Cookie") or ""):
             raise ApiError(401, "UNAUTHENTICATED", "a token is needed", "It is the one that --token was given.")
         if path == "/captures":
-            return self.start(body) if method == "POST" else {
-                "captures": [self.store.capture_json(capture_id) for capture_id in self.store.captures]}
+            return (
+                self.start(body)
+                if method == "POST"
+                else {"captures": [self.store.capture_json(capture_id) for capture_id in self.store.captures]}
+            )
         match = re.fullmatch(r"/captures/([^/]+)(?:/(\w+))?", path)
         if match:
             return self.capture(method, urllib.parse.unquote(match.group(1)), match.group(2), query, body)
         capture = next(iter(self.store.made.values()))
-        tables = {"/agents": capture.agents, "/workers": capture.workers, "/clocks": capture.clocks, "/triggers": triggers}
+        tables = {
+            "/agents": capture.agents,
+            "/workers": capture.workers,
+            "/clocks": capture.clocks,
+            "/triggers": triggers,
+        }
         if path in tables:
             return tables[path]()
         if path == "/status":
@@ -159,20 +235,36 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.options.token and f"nt={self.options.token}" not in (self.headers.get("Cookie") or ""):
             raise ApiError(401, "UNAUTHENTICATED", "a token is needed")
         rights = MAY[self.options.role]
-        return {"user": "ada", "role": self.options.role, "needs_token": False, "aggregator": "mock",
-                "may": {"view": True, "export": True, **{right: right in rights for right in MAY["admin"]}},
-                "server_time_ns": str(time.time_ns())}
+        return {
+            "user": "ada",
+            "role": self.options.role,
+            "needs_token": False,
+            "aggregator": "mock",
+            "may": {"view": True, "export": True, **{right: right in rights for right in MAY["admin"]}},
+            "server_time_ns": str(time.time_ns()),
+        }
 
     def start(self, body):
         spec = body.get("spec", {})
         seconds = int(spec.get("duration_ns", 0)) // 10**9
         if body.get("dry_run"):
             rate = 31_400.0
-            return {"captureId": "", "workers": [{}] * 24, "preview": {
-                "measuredNs": str(2 * 10**9), "eventsPerSecond": rate, "bytesPerSecond": rate * 11,
-                "durationNs": str(seconds * 10**9), "events": str(int(rate * seconds)), "bytes": str(int(rate * seconds * 11)),
-                "storeFreeBytes": "412000000000", "quotaLeftBytes": "18446744073709551615", "mostInstanceId": "i-0a1b",
-                "mostBytesPerSecond": rate * 4}}
+            return {
+                "captureId": "",
+                "workers": [{}] * 24,
+                "preview": {
+                    "measuredNs": str(2 * 10**9),
+                    "eventsPerSecond": rate,
+                    "bytesPerSecond": rate * 11,
+                    "durationNs": str(seconds * 10**9),
+                    "events": str(int(rate * seconds)),
+                    "bytes": str(int(rate * seconds * 11)),
+                    "storeFreeBytes": "412000000000",
+                    "quotaLeftBytes": "18446744073709551615",
+                    "mostInstanceId": "i-0a1b",
+                    "mostBytesPerSecond": rate * 4,
+                },
+            }
         capture_id = f"01JDQ5S7Z3NEW{len(self.store.captures):013d}"
         self.store.add(capture_id, spec.get("name", ""), spec.get("job", ""), 4, time.time_ns(), 0, False, [])
         return self.store.capture_json(capture_id)
@@ -220,10 +312,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         terms, found = parse(query.get("q", "")), []
         for stream in self.chosen(capture, query)[:SEARCH_STREAMS_MAX]:
             for row in capture.rows(stream):
-                found += [capture.event_json(stream, row, event) for event in row["events"]
-                          if event[0] <= high and event[0] + event[1] >= low and matches(terms, stream, event)]
+                found += [
+                    capture.event_json(stream, row, event)
+                    for event in row["events"]
+                    if event[0] <= high and event[0] + event[1] >= low and matches(terms, stream, event)
+                ]
         limit = int(query.get("limit", 200))
-        return {"events": found[:limit], "next": "more" if len(found) > limit else "", "scanned_chunks": len(found) // 100 + 1}
+        return {
+            "events": found[:limit],
+            "next": "more" if len(found) > limit else "",
+            "scanned_chunks": len(found) // 100 + 1,
+        }
 
     def search(self, capture, query):
         low, high = self.window(capture, query)
@@ -236,11 +335,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
                         total += 1
                         ranks.add(stream["number"])
                         density[min(511, (event[0] - low) * 512 // max(1, high - low))] += 1
-                        hits.append({"stream": stream["number"], "row": row["row"], "name": event[2], "start_ns": str(event[0]),
-                                     "duration_ns": str(event[1])})
+                        hits.append(
+                            {
+                                "stream": stream["number"],
+                                "row": row["row"],
+                                "name": event[2],
+                                "start_ns": str(event[0]),
+                                "duration_ns": str(event[1]),
+                            }
+                        )
         hits.sort(key=lambda hit: int(hit["start_ns"]))
-        return {"hits": hits[:int(query.get("limit", 1000))], "total": str(total), "complete": len(streams) <= SEARCH_STREAMS_MAX,
-                "density": density, "scanned_chunks": len(streams) * 4, "ranks": len(ranks), "next": ""}
+        return {
+            "hits": hits[: int(query.get("limit", 1000))],
+            "total": str(total),
+            "complete": len(streams) <= SEARCH_STREAMS_MAX,
+            "density": density,
+            "scanned_chunks": len(streams) * 4,
+            "ranks": len(ranks),
+            "next": "",
+        }
 
     def summary(self, capture, query):
         low, high = self.window(capture, query)
@@ -255,18 +368,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
         rows = []
         for name, lengths in groups.items():
             ordered = sorted(length for length, _ in lengths)
-            rows.append({"name": name, "count": str(len(ordered)), "total_ns": str(sum(ordered)), "self_ns": str(sum(own for _, own in lengths)),
-                         "p50_ns": str(ordered[len(ordered) // 2]), "p99_ns": str(ordered[int((len(ordered) - 1) * .99)]),
-                         "min_ns": str(ordered[0]), "max_ns": str(ordered[-1])})
+            rows.append(
+                {
+                    "name": name,
+                    "count": str(len(ordered)),
+                    "total_ns": str(sum(ordered)),
+                    "self_ns": str(sum(own for _, own in lengths)),
+                    "p50_ns": str(ordered[len(ordered) // 2]),
+                    "p99_ns": str(ordered[int((len(ordered) - 1) * 0.99)]),
+                    "min_ns": str(ordered[0]),
+                    "max_ns": str(ordered[-1]),
+                }
+            )
         return {"rows": rows, "events": str(total), "complete": len(streams) <= SEARCH_STREAMS_MAX}
 
     def heat(self, capture, query):
         low, high = self.window(capture, query)
-        return mock_frames.heat(capture, query["metric"], low, high, int(query.get("columns", 400)), query.get("by", "time"))
+        return mock_frames.heat(
+            capture, query["metric"], low, high, int(query.get("columns", 400)), query.get("by", "time")
+        )
 
     def export(self, capture, query):
         body = json.dumps({"traceEvents": [], "capture": capture.id, "query": query}).encode()
-        self.send(200, body, "application/octet-stream", {"Content-Disposition": f'attachment; filename="{capture.id}.{query["format"]}"'})
+        self.send(
+            200,
+            body,
+            "application/octet-stream",
+            {"Content-Disposition": f'attachment; filename="{capture.id}.{query["format"]}"'},
+        )
 
     def watch(self, capture):
         self.send_response(200)
@@ -319,11 +448,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def triggers():
-    return {"file": "triggers.toml", "triggers": [
-        {"rule": {"name": "slow-step", "kind": "TRIGGER_KIND_SLOW_EXECUTION", "job": "llama-70b", "timesMedian": 2.5,
-                  "coolDownNs": str(600 * 10**9), "perHourMax": 4}, "fired": "3", "suppressed": "11",
-         "lastFiredRealtimeNs": str(time.time_ns() - 900 * 10**9), "lastCause": "gid 13 took 2.7 times its median"},
-        {"rule": {"name": "worker-died", "kind": "TRIGGER_KIND_WORKER_DIED", "coolDownNs": str(60 * 10**9)}}]}
+    return {
+        "file": "triggers.toml",
+        "triggers": [
+            {
+                "rule": {
+                    "name": "slow-step",
+                    "kind": "TRIGGER_KIND_SLOW_EXECUTION",
+                    "job": "llama-70b",
+                    "timesMedian": 2.5,
+                    "coolDownNs": str(600 * 10**9),
+                    "perHourMax": 4,
+                },
+                "fired": "3",
+                "suppressed": "11",
+                "lastFiredRealtimeNs": str(time.time_ns() - 900 * 10**9),
+                "lastCause": "gid 13 took 2.7 times its median",
+            },
+            {"rule": {"name": "worker-died", "kind": "TRIGGER_KIND_WORKER_DIED", "coolDownNs": str(60 * 10**9)}},
+        ],
+    }
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -4,7 +4,7 @@ import {Capture, EventsReply, SearchReply, Session, SummaryReply} from './api_ty
 
 const kRoot = '/api/v1';
 
-export type Query = Record<string, string | number>;
+export type Query = Record<string, string|number|undefined>;
 
 // Calls the aggregator. Every failure is an ApiError, except that an aborted call throws what fetch throws.
 export class ApiClient {
@@ -83,7 +83,11 @@ export class ApiClient {
   }
 
   private path(id: string, what: string, query: Query): string {
-    const text = new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)])).toString();
+    const text =
+        new URLSearchParams(
+            Object.entries(query).filter(([, value]) => value !== undefined).map(([key,
+                                                                                   value]) => [key, String(value)]))
+            .toString();
     return `/captures/${encodeURIComponent(id)}/${what}${text ? '?' + text : ''}`;
   }
 
@@ -95,7 +99,10 @@ export class ApiClient {
     let answer: Response;
     try {
       answer = await fetch(kRoot + path, {
-        method, signal, credentials: 'same-origin', body: body === undefined ? undefined : JSON.stringify(body),
+        method,
+        signal,
+        credentials: 'same-origin',
+        body: body === undefined ? undefined : JSON.stringify(body),
         headers: body === undefined ? {} : {'Content-Type': 'application/json'},
       });
     } catch (error) {
@@ -111,6 +118,7 @@ export class ApiClient {
 export function camelCase(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(camelCase);
   if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).map(([key, member]) =>
-    [key.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()), camelCase(member)]));
+  return Object.fromEntries(Object.entries(value).map(
+      ([key,
+        member]) => [key.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()), camelCase(member)]));
 }

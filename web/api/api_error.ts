@@ -17,20 +17,25 @@ export class ApiError extends Error {
     }
     const wait = answer.headers.get('retry-after');
     const hint = safeText(error.hint ?? '', 500) || (wait ? `Try again in ${safeText(wait, 20)} s.` : '');
-    return new ApiError(answer.status, String(error.code ?? 'UNKNOWN'),
-                        safeText(error.message ?? `the aggregator answered with status ${answer.status}`, 1000), hint);
+    return new ApiError(
+        answer.status, String(error.code ?? 'UNKNOWN'),
+        safeText(error.message ?? `the aggregator answered with status ${answer.status}`, 1000), hint);
   }
 
   static unreachable(): ApiError {
-    return new ApiError(0, 'UNAVAILABLE', 'the aggregator does not answer',
-                        'Check that it is running and that this machine reaches it; the page tries again.');
+    return new ApiError(
+        0, 'UNAVAILABLE', 'the aggregator does not answer',
+        'Check that it is running and that this machine reaches it; the page tries again.');
   }
 }
 
 // What to show for whatever a request threw.
 export function describeError(error: unknown): {message: string, hint: string} {
   if (error instanceof ApiError) return {message: error.message, hint: error.hint};
-  return {message: error instanceof Error ? error.message : String(error), hint: 'Reload the page. If it happens again, report it.'};
+  return {
+    message: error instanceof Error ? error.message : String(error),
+    hint: 'Reload the page. If it happens again, report it.'
+  };
 }
 
 export function isAbort(error: unknown): boolean {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the API's JSON that the page reads. Members of proto messages are optional, because proto3 JSON leaves out
-// what has its default value; 64-bit integers are decimal strings.
+// The parts of the API's JSON that the page reads. Members of proto messages are optional, because proto3 JSON leaves
+// out what has its default value; 64-bit integers are decimal strings.
 
 export interface Session {
   user: string;
@@ -9,91 +9,245 @@ export interface Session {
   aggregator: string;
 }
 
-export interface KeyValue {key?: string; value?: string}
-export interface RankRange {first?: string; last?: string}
-export interface WorkerIdentity {instanceId?: string; bootId?: string; pid?: number; containerId?: string}
-export interface Loss {place?: string; reason?: string; events?: string; eventsUnknown?: boolean; detail?: string}
-
-export interface EventAccount {
-  expected?: string; captured?: string; stored?: string; lost?: string; lostUnknown?: boolean; losses?: Loss[]; conserved?: string;
+export interface KeyValue {
+  key?: string;
+  value?: string
+}
+export interface RankRange {
+  first?: string;
+  last?: string
+}
+export interface WorkerIdentity {
+  instanceId?: string;
+  bootId?: string;
+  pid?: number;
+  containerId?: string
+}
+export interface Loss {
+  place?: string;
+  reason?: string;
+  events?: string;
+  eventsUnknown?: boolean;
+  detail?: string
 }
 
-export interface Remark {kind?: string; count?: string; details?: string[]}
+export interface EventAccount {
+  expected?: string;
+  captured?: string;
+  stored?: string;
+  lost?: string;
+  lostUnknown?: boolean;
+  losses?: Loss[];
+  conserved?: string;
+}
+
+export interface Remark {
+  kind?: string;
+  count?: string;
+  details?: string[]
+}
 
 export interface WorkerCertificate {
-  worker?: WorkerIdentity; framework?: boolean; part?: string; absence?: string; detail?: string; workerGids?: string[];
-  account?: EventAccount; clock?: {aligned?: boolean, boundNs?: string, words?: string}; gaps?: string; gapsSumNs?: string;
-  remarks?: Remark[]; job?: string;
+  worker?: WorkerIdentity;
+  framework?: boolean;
+  part?: string;
+  absence?: string;
+  detail?: string;
+  workerGids?: string[];
+  account?: EventAccount;
+  clock?: {aligned?: boolean, boundNs?: string, words?: string};
+  gaps?: string;
+  gapsSumNs?: string;
+  remarks?: Remark[];
+  job?: string;
 }
 
 export interface Certificate {
-  captureId?: string; provisional?: boolean; complete?: boolean; verdict?: string; account?: EventAccount;
-  workers?: WorkerCertificate[]; findings?: string[]; notes?: string[];
+  captureId?: string;
+  provisional?: boolean;
+  complete?: boolean;
+  verdict?: string;
+  account?: EventAccount;
+  workers?: WorkerCertificate[];
+  findings?: string[];
+  notes?: string[];
   agents?: {agentId?: string, instanceId?: string, part?: string, connected?: boolean}[];
-  hosts?: {stream?: {worker?: WorkerIdentity, name?: string}, account?: EventAccount, gaps?: string, gapsSumNs?: string, cutShort?: boolean}[];
-  jobs?: {job?: string, workers?: string, cores?: string, worldSize?: string, ranksSeen?: string, conflicts?: string[]}[];
+  hosts?: {
+    stream?: {worker?: WorkerIdentity, name?: string},
+    account?: EventAccount,
+    gaps?: string,
+    gapsSumNs?: string,
+    cutShort?: boolean
+  }[];
+  jobs?:
+      {job?: string, workers?: string, cores?: string, worldSize?: string, ranksSeen?: string, conflicts?: string[]}[];
 }
 
 export interface CapturePreview {
-  measuredNs?: string; eventsPerSecond?: number; bytesPerSecond?: number; durationNs?: string; events?: string; bytes?: string;
-  storeFreeBytes?: string; quotaLeftBytes?: string; mostBytesPerSecond?: number; mostInstanceId?: string; objections?: string[];
+  measuredNs?: string;
+  eventsPerSecond?: number;
+  bytesPerSecond?: number;
+  durationNs?: string;
+  events?: string;
+  bytes?: string;
+  storeFreeBytes?: string;
+  quotaLeftBytes?: string;
+  mostBytesPerSecond?: number;
+  mostInstanceId?: string;
+  objections?: string[];
 }
 
 export interface CaptureSpec {
-  name?: string; job?: string; instanceIds?: string[]; durationNs?: string; mode?: string; workerGids?: RankRange[];
-  retentionNs?: string; labels?: KeyValue[]; cause?: string;
+  name?: string;
+  job?: string;
+  instanceIds?: string[];
+  durationNs?: string;
+  mode?: string;
+  workerGids?: RankRange[];
+  retentionNs?: string;
+  labels?: KeyValue[];
+  cause?: string;
 }
 
 export interface Capture {
-  captureId?: string; name?: string; spec?: CaptureSpec; state?: string; startedRealtimeNs?: string; stoppedRealtimeNs?: string;
+  captureId?: string;
+  name?: string;
+  spec?: CaptureSpec;
+  state?: string;
+  startedRealtimeNs?: string;
+  stoppedRealtimeNs?: string;
   workers?: {workerGids?: string[], worker?: WorkerIdentity, cores?: unknown[], state?: string}[];
   streams?: {identity?: {kind?: string}, workerGid?: string}[];
-  warnings?: string[]; events?: string; eventsLost?: string; eventsLostUnknown?: boolean; bytes?: string;
-  serverRealtimeNs?: string; certificate?: Certificate; preview?: CapturePreview; starred?: boolean; tags?: string[];
-  artifacts?: string; artifactBytes?: string; ranks?: number | string;
+  warnings?: string[];
+  events?: string;
+  eventsLost?: string;
+  eventsLostUnknown?: boolean;
+  bytes?: string;
+  serverRealtimeNs?: string;
+  certificate?: Certificate;
+  preview?: CapturePreview;
+  starred?: boolean;
+  tags?: string[];
+  artifacts?: string;
+  artifactBytes?: string;
+  ranks?: number|string;
 }
 
 export interface AgentEntry {
   hello?: {agentId?: string, agentVersion?: string, instanceId?: string, hostName?: string, instanceType?: string};
-  connected?: boolean; lastSeenRealtimeNs?: string; workers?: number;
+  connected?: boolean;
+  lastSeenRealtimeNs?: string;
+  workers?: number;
 }
 
 export interface WorkerEntry {
-  identity?: WorkerIdentity; state?: string; detail?: string; command?: string; job?: string; runtimeVersion?: string;
-  cores?: {ncIdx?: number, rankEvidence?: {source?: string, workerGid?: string, worldSize?: string, guessed?: boolean}[]}[];
+  identity?: WorkerIdentity;
+  state?: string;
+  detail?: string;
+  command?: string;
+  job?: string;
+  runtimeVersion?: string;
+  cores?:
+      {ncIdx?: number, rankEvidence?: {source?: string, workerGid?: string, worldSize?: string, guessed?: boolean}[]}[];
   warnings?: string[];
 }
 
 export interface ClockEntry {
-  instanceId?: string; aligned?: boolean; offsetNs?: string; driftPpb?: string; boundNs?: string; likelyBoundNs?: string;
-  sources?: string[]; exchanges?: string; findings?: {kind?: string, words?: string, amountNs?: string}[];
+  instanceId?: string;
+  aligned?: boolean;
+  offsetNs?: string;
+  driftPpb?: string;
+  boundNs?: string;
+  likelyBoundNs?: string;
+  sources?: string[];
+  exchanges?: string;
+  findings?: {kind?: string, words?: string, amountNs?: string}[];
 }
 
 export interface TriggerEntry {
-  rule?: {name?: string, kind?: string, job?: string, timesMedian?: number, silentNs?: string, coolDownNs?: string, perHourMax?: number,
-          lastNs?: string, durationNs?: string};
-  fired?: string; suppressed?: string; lastFiredRealtimeNs?: string; lastCause?: string; lastCaptureId?: string; lastProblem?: string;
+  rule?: {
+    name?: string,
+    kind?: string,
+    job?: string,
+    timesMedian?: number,
+    silentNs?: string,
+    coolDownNs?: string,
+    perHourMax?: number,
+    lastNs?: string,
+    durationNs?: string
+  };
+  fired?: string;
+  suppressed?: string;
+  lastFiredRealtimeNs?: string;
+  lastCause?: string;
+  lastCaptureId?: string;
+  lastProblem?: string;
 }
 
 // --- Of the timeline; these members have the names that docs/formats/view_api.md gives them.
 
-export interface EventLink {kind: string; stream: number; row: number; start_ns: string; name: string}
+export interface EventLink {
+  kind: string;
+  stream: number;
+  row: number;
+  start_ns: string;
+  name: string
+}
 
 export interface EventEntry {
-  stream: number; row: number; name: string; type: string; phase: string; start_ns: string; end_ns: string; duration_ns: string;
-  depth: number; flags?: string[]; id?: string; sequence_id?: string; bound_ns?: string; args?: Record<string, unknown>;
+  stream: number;
+  row: number;
+  name: string;
+  type: string;
+  phase: string;
+  start_ns: string;
+  end_ns: string;
+  duration_ns: string;
+  depth: number;
+  flags?: string[];
+  id?: string;
+  sequence_id?: string;
+  bound_ns?: string;
+  args?: Record<string, unknown>;
   links?: EventLink[];
 }
 
-export interface EventsReply {events: EventEntry[]; next: string; scanned_chunks: number}
-export interface Hit {stream: number; row: number; name: string; start_ns: string; duration_ns: string}
+export interface EventsReply {
+  events: EventEntry[];
+  next: string;
+  scanned_chunks: number
+}
+export interface Hit {
+  stream: number;
+  row: number;
+  name: string;
+  start_ns: string;
+  duration_ns: string
+}
 
 export interface SearchReply {
-  hits: Hit[]; total: string; complete: boolean; density: number[]; scanned_chunks: number; ranks: number; next: string;
+  hits: Hit[];
+  total: string;
+  complete: boolean;
+  density: number[];
+  scanned_chunks: number;
+  ranks: number;
+  next: string;
 }
 
 export interface SummaryRow {
-  name: string; count: string; total_ns: string; self_ns: string; p50_ns: string; p99_ns: string; min_ns: string; max_ns: string;
+  name: string;
+  count: string;
+  total_ns: string;
+  self_ns: string;
+  p50_ns: string;
+  p99_ns: string;
+  min_ns: string;
+  max_ns: string;
 }
 
-export interface SummaryReply {rows: SummaryRow[]; events: string; complete: boolean}
+export interface SummaryReply {
+  rows: SummaryRow[];
+  events: string;
+  complete: boolean
+}

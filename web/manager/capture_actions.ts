@@ -4,11 +4,14 @@ import {Session} from '../api/api_types';
 import {MenuItem} from '../widgets/menu';
 import {askText} from '../widgets/modal';
 import {Toasts} from '../widgets/toasts';
+
 import {CaptureFacts} from './capture_facts';
 
 // What a person may do to a capture. Each action asks where it has to, calls the aggregator and refreshes the list.
 export class CaptureActions {
-  constructor(private readonly api: ApiClient, private readonly toasts: Toasts, private readonly session: Session, private readonly list: {refresh(): void}) {}
+  constructor(
+      private readonly api: ApiClient, private readonly toasts: Toasts, private readonly session: Session,
+      private readonly list: {refresh(): void}) {}
 
   items(facts: CaptureFacts): MenuItem[] {
     const {may} = this.session;
@@ -18,8 +21,17 @@ export class CaptureActions {
       {label: facts.starred ? 'Remove star' : 'Star', action: () => this.star(facts), disabled: !may.edit},
       {label: 'Copy id', hint: '…' + facts.id.slice(-6), action: () => void this.copyId(facts)},
       {label: 'Stop', action: () => this.stop(facts), disabled: !may.stop || !facts.isLive},
-      {label: 'Delete…', hint: facts.isLive ? 'stop it first' : undefined, action: () => this.remove(facts), disabled: !may.delete || facts.isLive},
+      {
+        label: 'Delete…',
+        hint: facts.isLive ? 'stop it first' : undefined,
+        action: () => this.remove(facts),
+        disabled: !may.delete || facts.isLive
+      },
     ];
+  }
+
+  get mayEdit(): boolean {
+    return this.session.may.edit;
   }
 
   star(facts: CaptureFacts): void {
@@ -40,21 +52,29 @@ export class CaptureActions {
   }
 
   private rename(facts: CaptureFacts): void {
-    askText('Rename the capture', `Its id, ${facts.id}, stays the same.`, 'Name', facts.name, 'Rename', null,
-            name => void this.run('The capture was not renamed', this.api.updateCapture(facts.id, {name})));
+    askText(
+        'Rename the capture', `Its id, ${facts.id}, stays the same.`, 'Name', facts.name, 'Rename', null,
+        name => void this.run('The capture was not renamed', this.api.updateCapture(facts.id, {name})));
   }
 
   private tag(facts: CaptureFacts): void {
-    askText('Tags', 'Words separated by commas; the list can be filtered by them.', 'Tags', facts.tags.join(', '), 'Save', null, text => {
-      const tags = [...new Set(text.split(',').map(tag => tag.trim()).filter(tag => tag))];
-      void this.run('The tags were not changed', this.api.updateCapture(facts.id, {tags}));
-    });
+    askText(
+        'Tags', 'Words separated by commas; the list can be filtered by them.', 'Tags', facts.tags.join(', '), 'Save',
+        null, text => {
+          const tags = [...new Set(text.split(',').map(tag => tag.trim()).filter(tag => tag))];
+          void this.run('The tags were not changed', this.api.updateCapture(facts.id, {tags}));
+        });
   }
 
   private remove(facts: CaptureFacts): void {
     const typed = facts.name || facts.id;
-    askText('Delete the capture', `This removes all events of ${facts.title} from the aggregator's store. It cannot be undone. Type ${typed} to confirm.`,
-            'Name', '', 'Delete', typed, confirm => void this.run('The capture was not deleted', this.api.deleteCapture(facts.id, confirm), `${facts.title} is deleted.`));
+    askText(
+        'Delete the capture',
+        `This removes all events of ${facts.title} from the aggregator's store. It cannot be undone. Type ${
+            typed} to confirm.`,
+        'Name', '', 'Delete', typed,
+        confirm => void this.run(
+            'The capture was not deleted', this.api.deleteCapture(facts.id, confirm), `${facts.title} is deleted.`));
   }
 
   private async run(failure: string, call: Promise<void>, success = ''): Promise<void> {

@@ -7,7 +7,7 @@ export class CaptureFacts {
   readonly id: string;
   readonly name: string;
   readonly job: string;
-  readonly state: string;   // RECORDING, COMPLETE, …
+  readonly state: string;  // RECORDING, COMPLETE, …
   readonly startedNs: bigint;
   readonly durationNs: number;
   readonly ranks: number;
@@ -49,7 +49,9 @@ export class CaptureFacts {
   }
 
   matches(words: string[]): boolean {
-    const text = [this.id, this.name, this.job, this.stateText, this.starred ? 'starred' : '', ...this.tags].join(' ').toLowerCase();
+    const text = [
+      this.id, this.name, this.job, this.stateText, this.starred ? 'starred' : '', ...this.tags
+    ].join(' ').toLowerCase();
     return words.every(word => text.includes(word));
   }
 }
@@ -57,8 +59,11 @@ export class CaptureFacts {
 function ranksOf(capture: Capture): number {
   if (capture.ranks !== undefined) return Number(capture.ranks);
   const gids = new Set<string>();
-  for (const worker of capture.workers ?? []) for (const gid of worker.workerGids ?? []) gids.add(gid);
-  for (const stream of capture.streams ?? []) if (stream.workerGid !== undefined && stream.workerGid !== '-1') gids.add(stream.workerGid);
-  for (const worker of capture.certificate?.workers ?? []) for (const gid of worker.workerGids ?? []) gids.add(gid);
+  for (const worker of capture.workers ?? [])
+    for (const gid of worker.workerGids ?? []) gids.add(gid);
+  for (const stream of capture.streams ?? [])
+    if (stream.workerGid !== undefined && stream.workerGid !== '-1') gids.add(stream.workerGid);
+  for (const worker of capture.certificate?.workers ?? [])
+    for (const gid of worker.workerGids ?? []) gids.add(gid);
   return gids.size || (capture.workers?.length ?? 0);
 }

@@ -21,8 +21,9 @@ class ListTable<Row> implements FleetTable {
   readonly element: HTMLElement;
   private readonly table: DataTable<Row>;
 
-  constructor(readonly name: string, readonly title: string, readonly path: string, private readonly member: string, readonly emptyTitle: string,
-              readonly emptyHint: string, columns: Column<Row>[]) {
+  constructor(
+      readonly name: string, readonly title: string, readonly path: string, private readonly member: string,
+      readonly emptyTitle: string, readonly emptyHint: string, columns: Column<Row>[]) {
     this.table = new DataTable(columns, title, 0, false, null, 1000);
     this.element = this.table.element;
   }
@@ -39,11 +40,21 @@ function text<Row>(title: string, value: (row: Row) => string | undefined, style
 }
 
 function count<Row>(title: string, value: (row: Row) => string | number | undefined): Column<Row> {
-  return {title, numeric: true, value: row => parseCount(value(row) ?? 0), show: row => formatCount(parseCount(value(row) ?? 0))};
+  return {
+    title,
+    numeric: true,
+    value: row => parseCount(value(row) ?? 0),
+    show: row => formatCount(parseCount(value(row) ?? 0))
+  };
 }
 
 function length<Row>(title: string, value: (row: Row) => string | undefined): Column<Row> {
-  return {title, numeric: true, value: row => parseCount(value(row)), show: row => value(row) ? formatDuration(parseCount(value(row))) : ''};
+  return {
+    title,
+    numeric: true,
+    value: row => parseCount(value(row)),
+    show: row => value(row) ? formatDuration(parseCount(value(row))) : ''
+  };
 }
 
 function time<Row>(title: string, value: (row: Row) => string | undefined): Column<Row> {
@@ -51,7 +62,7 @@ function time<Row>(title: string, value: (row: Row) => string | undefined): Colu
 }
 
 // "WORKER_STATE_NO_TAP" as "no tap".
-function enumText(value: string | undefined, prefix: string): string {
+function enumText(value: string|undefined, prefix: string): string {
   return (value ?? '').replace(prefix, '').toLowerCase().replace(/_/g, ' ');
 }
 
@@ -64,44 +75,97 @@ export function fleetTables(): FleetTable[] {
 }
 
 function agents(): FleetTable {
-  return new ListTable<AgentEntry>('agents', 'Agents', '/agents', 'agents', 'No agent has ever connected',
-    'Start neurontrace-agent on each instance with the address of this aggregator; neurontrace doctor says what keeps one from connecting.', [
-      text('Instance', agent => agent.hello?.instanceId), text('Host', agent => agent.hello?.hostName), text('Type', agent => agent.hello?.instanceType),
-      {title: 'State', value: agent => agent.connected ? 'connected' : 'away', show: agent => badge(agent.connected ? 'connected' : 'away', agent.connected === true)},
-      time('Last seen (UTC)', agent => agent.lastSeenRealtimeNs), count('Workers', agent => agent.workers), text('Version', agent => agent.hello?.agentVersion), text('Agent', agent => agent.hello?.agentId, 'id'),
-    ]);
+  return new ListTable<AgentEntry>(
+      'agents', 'Agents', '/agents', 'agents', 'No agent has ever connected',
+      'Start neurontrace-agent on each instance with the address of this aggregator. ' +
+          'If one does not connect, run neurontrace doctor there.',
+      [
+        text('Instance', agent => agent.hello?.instanceId),
+        text('Host', agent => agent.hello?.hostName),
+        text('Type', agent => agent.hello?.instanceType),
+        {
+          title: 'State',
+          value: agent => agent.connected ? 'connected' : 'away',
+          show: agent => badge(agent.connected ? 'connected' : 'away', agent.connected === true)
+        },
+        time('Last seen (UTC)', agent => agent.lastSeenRealtimeNs),
+        count('Workers', agent => agent.workers),
+        text('Version', agent => agent.hello?.agentVersion),
+        text('Agent', agent => agent.hello?.agentId, 'id'),
+      ]);
 }
 
 function workers(): FleetTable {
-  return new ListTable<WorkerEntry>('workers', 'Workers', '/workers', 'workers', 'No worker is known',
-    'A worker appears when its process has loaded the tap and called nrt_init. Set LD_PRELOAD, or NEURONTRACE in the job.', [
-      text('Instance', worker => worker.identity?.instanceId), count('Process', worker => worker.identity?.pid), text('Job', worker => worker.job),
-      {title: 'Ranks', value: worker => ranksOf(worker), style: 'nowrap'},
-      {title: 'State', value: worker => enumText(worker.state, 'WORKER_STATE_'),
-       show: worker => badge(enumText(worker.state, 'WORKER_STATE_'), ['WORKER_STATE_IDLE', 'WORKER_STATE_STREAMING'].includes(worker.state ?? ''))},
-      count('Cores', worker => worker.cores?.length), text('Runtime', worker => worker.runtimeVersion), text('Command', worker => worker.command, 'wide code'), text('Detail', worker => worker.detail, 'wide'),
-    ]);
+  return new ListTable<WorkerEntry>(
+      'workers', 'Workers', '/workers', 'workers', 'No worker is known',
+      'A worker appears when its process has loaded the tap and called nrt_init.', [
+        text('Instance', worker => worker.identity?.instanceId),
+        count('Process', worker => worker.identity?.pid),
+        text('Job', worker => worker.job),
+        {title: 'Ranks', value: worker => ranksOf(worker), style: 'nowrap'},
+        {
+          title: 'State',
+          value: worker => enumText(worker.state, 'WORKER_STATE_'),
+          show: worker => badge(
+              enumText(worker.state, 'WORKER_STATE_'),
+              ['WORKER_STATE_IDLE', 'WORKER_STATE_STREAMING'].includes(worker.state ?? ''))
+        },
+        count('Cores', worker => worker.cores?.length),
+        text('Runtime', worker => worker.runtimeVersion),
+        text('Command', worker => worker.command, 'wide code'),
+        text('Detail', worker => worker.detail, 'wide'),
+      ]);
 }
 
 function ranksOf(worker: WorkerEntry): string {
-  const ranks = (worker.cores ?? []).map(core => core.rankEvidence?.[0]).filter(evidence => evidence !== undefined)
-    .map(evidence => (evidence!.workerGid ?? '0') + (evidence!.guessed ? '?' : ''));
+  const ranks = (worker.cores ?? [])
+                    .map(core => core.rankEvidence?.[0])
+                    .filter(evidence => evidence !== undefined)
+                    .map(evidence => (evidence!.workerGid ?? '0') + (evidence!.guessed ? '?' : ''));
   return ranks.length > 4 ? `${ranks[0]} … ${ranks[ranks.length - 1]} (${ranks.length})` : ranks.join(', ');
 }
 
 function clocks(): FleetTable {
-  return new ListTable<ClockEntry>('clocks', 'Clocks', '/clocks', 'clocks', 'No clock is known', 'Clocks are measured as soon as an agent is connected.', [
-    text('Instance', clock => clock.instanceId), {title: 'State', value: clock => clock.aligned ? 'aligned' : 'not aligned', show: clock => badge(clock.aligned ? 'aligned' : 'not aligned', clock.aligned === true)},
-    length('Bound', clock => clock.boundNs), length('Likely bound', clock => clock.likelyBoundNs), length('Offset', clock => clock.offsetNs),
-    {title: 'Drift', numeric: true, value: clock => parseCount(clock.driftPpb), show: clock => `${parseCount(clock.driftPpb)} ppb`}, count('Exchanges', clock => clock.exchanges),
-    {title: 'Sources', value: clock => (clock.sources ?? []).join(', ')}, {title: 'Findings', value: clock => (clock.findings ?? []).map(finding => finding.words ?? '').join('; '), style: 'wide'},
-  ]);
+  return new ListTable<ClockEntry>(
+      'clocks', 'Clocks', '/clocks', 'clocks', 'No clock is known',
+      'Clocks are measured as soon as an agent is connected.', [
+        text('Instance', clock => clock.instanceId),
+        {
+          title: 'State',
+          value: clock => clock.aligned ? 'aligned' : 'not aligned',
+          show: clock => badge(clock.aligned ? 'aligned' : 'not aligned', clock.aligned === true)
+        },
+        length('Bound', clock => clock.boundNs),
+        length('Likely bound', clock => clock.likelyBoundNs),
+        length('Offset', clock => clock.offsetNs),
+        {
+          title: 'Drift',
+          numeric: true,
+          value: clock => parseCount(clock.driftPpb),
+          show: clock => `${parseCount(clock.driftPpb)} ppb`
+        },
+        count('Exchanges', clock => clock.exchanges),
+        {title: 'Sources', value: clock => (clock.sources ?? []).join(', ')},
+        {
+          title: 'Findings',
+          value: clock => (clock.findings ?? []).map(finding => finding.words ?? '').join('; '),
+          style: 'wide'
+        },
+      ]);
 }
 
 function triggers(): FleetTable {
-  return new ListTable<TriggerEntry>('triggers', 'Triggers', '/triggers', 'triggers', 'There are no triggers', 'Rules in the aggregator’s file of triggers start captures by themselves.', [
-    text('Name', trigger => trigger.rule?.name), {title: 'Kind', value: trigger => enumText(trigger.rule?.kind, 'TRIGGER_KIND_')}, text('Job', trigger => trigger.rule?.job),
-    length('Cool-down', trigger => trigger.rule?.coolDownNs), count('Fired', trigger => trigger.fired), count('Suppressed', trigger => trigger.suppressed),
-    time('Last fired (UTC)', trigger => trigger.lastFiredRealtimeNs), text('Cause', trigger => trigger.lastCause, 'wide'), text('Problem', trigger => trigger.lastProblem, 'wide'),
-  ]);
+  return new ListTable<TriggerEntry>(
+      'triggers', 'Triggers', '/triggers', 'triggers', 'There are no triggers',
+      'Rules in the aggregator’s file of triggers start captures by themselves.', [
+        text('Name', trigger => trigger.rule?.name),
+        {title: 'Kind', value: trigger => enumText(trigger.rule?.kind, 'TRIGGER_KIND_')},
+        text('Job', trigger => trigger.rule?.job),
+        length('Cool-down', trigger => trigger.rule?.coolDownNs),
+        count('Fired', trigger => trigger.fired),
+        count('Suppressed', trigger => trigger.suppressed),
+        time('Last fired (UTC)', trigger => trigger.lastFiredRealtimeNs),
+        text('Cause', trigger => trigger.lastCause, 'wide'),
+        text('Problem', trigger => trigger.lastProblem, 'wide'),
+      ]);
 }

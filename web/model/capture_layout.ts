@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import {safeText} from './safe_text';
-import {TimeBase, parseCount} from './time_base';
+import {parseCount, TimeBase} from './time_base';
 
 export interface Gap {
   from: number;
   to: number;
   events: number;
-  kind: 'loss' | 'suspension' | 'damage';
+  kind: 'loss'|'suspension'|'damage';
   reason: string;
 }
 
@@ -17,8 +17,8 @@ export interface Stream {
   process: string;
   job: string;
   label: string;
-  gid: number | null;
-  core: number | null;
+  gid: number|null;
+  core: number|null;
   events: number;
   lost: number;
   from: number;
@@ -72,7 +72,7 @@ export class CaptureLayout {
     return this.indexOf.get(number) ?? -1;
   }
 
-  stream(number: number): Stream | undefined {
+  stream(number: number): Stream|undefined {
     return this.streams[this.index(number)];
   }
 }
@@ -83,22 +83,42 @@ function array(value: unknown): unknown[] {
 
 function readInstance(json: Json): Instance {
   const id = safeText(json.id, 100);
-  return {id, label: safeText(json.label || id, 100), boundNs: parseCount(json.bound_ns), boundKnown: json.bound_known === true};
+  return {
+    id,
+    label: safeText(json.label || id, 100),
+    boundNs: parseCount(json.bound_ns),
+    boundKnown: json.bound_known === true
+  };
 }
 
 function readStream(json: Json, base: TimeBase): Stream {
   return {
-    number: Number(json.number), instance: Number(json.instance) || 0, kind: String(json.kind ?? 'other'),
-    process: safeText(json.process ?? '', 100), job: safeText(json.job ?? '', 100), label: safeText(json.label ?? '', 200),
-    gid: typeof json.gid === 'number' ? json.gid : null, core: typeof json.core === 'number' ? json.core : null,
-    events: parseCount(json.events), lost: parseCount(json.lost), from: base.relative(json.begin_ns),
-    to: base.relative(json.end_ns), boundNs: parseCount(json.bound_ns), boundKnown: json.bound_known === true,
-    ownTime: json.own_time === true, gaps: array(json.gaps).map(gap => readGap(gap as Json, base)),
+    number: Number(json.number),
+    instance: Number(json.instance) || 0,
+    kind: String(json.kind ?? 'other'),
+    process: safeText(json.process ?? '', 100),
+    job: safeText(json.job ?? '', 100),
+    label: safeText(json.label ?? '', 200),
+    gid: typeof json.gid === 'number' ? json.gid : null,
+    core: typeof json.core === 'number' ? json.core : null,
+    events: parseCount(json.events),
+    lost: parseCount(json.lost),
+    from: base.relative(json.begin_ns),
+    to: base.relative(json.end_ns),
+    boundNs: parseCount(json.bound_ns),
+    boundKnown: json.bound_known === true,
+    ownTime: json.own_time === true,
+    gaps: array(json.gaps).map(gap => readGap(gap as Json, base)),
   };
 }
 
 function readGap(json: Json, base: TimeBase): Gap {
   const kind = json.kind === 'suspension' || json.kind === 'damage' ? json.kind : 'loss';
-  return {from: base.relative(json.begin_ns), to: base.relative(json.end_ns), events: parseCount(json.events), kind,
-          reason: safeText(json.reason ?? '', 300)};
+  return {
+    from: base.relative(json.begin_ns),
+    to: base.relative(json.end_ns),
+    events: parseCount(json.events),
+    kind,
+    reason: safeText(json.reason ?? '', 300)
+  };
 }

@@ -10,18 +10,18 @@ export interface FrameRow {
   unit: number;   // of the screen, where the track begins; negative if its top is scrolled away
   flat: boolean;  // all nesting levels in one strip
   first: number;
-  last: number;   // one past
+  last: number;  // one past
 }
 
 // The rectangles of one frame in columns that are reused: nothing is allocated while a person pans.
 export class DrawList {
   count = 0;
-  begin = new Int16Array(0);   // px
+  begin = new Int16Array(0);  // px
   end = new Int16Array(0);
   strip = new Uint16Array(0);
   colour = new Uint16Array(0);
-  item = new Uint32Array(0);   // index in its row
-  row = new Uint16Array(0);    // index in rows
+  item = new Uint32Array(0);  // index in its row
+  row = new Uint16Array(0);   // index in rows
   readonly rows: FrameRow[] = [];
   rowCount = 0;
 
@@ -46,13 +46,16 @@ export class DrawList {
   addRow(track: Track, tile: SpanTile, row: TileRow, unit: number, flat: boolean): FrameRow {
     const first = this.count;
     let frame = this.rows[this.rowCount];
-    if (frame) Object.assign(frame, {track, tile, row, unit, flat, first, last: first});
-    else this.rows.push(frame = {track, tile, row, unit, flat, first, last: first});
+    if (frame)
+      Object.assign(frame, {track, tile, row, unit, flat, first, last: first});
+    else
+      this.rows.push(frame = {track, tile, row, unit, flat, first, last: first});
     ++this.rowCount;
     return frame;
   }
 
-  // The rectangle at this pixel of this strip: the last painted wins. Widens to `reach` pixels, for the pointer. -1: none.
+  // The rectangle at this pixel of this strip: the last painted wins. Widens to `reach` pixels, for the pointer. -1:
+  // none.
   hit(x: number, strip: number, reach: number): number {
     let best = -1, bestDistance = reach + 1;
     for (let r = 0; r < this.rowCount; ++r) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import {BinaryFrame} from './binary_frame';
-import {TimeBase, parseCount} from './time_base';
+import {parseCount, TimeBase} from './time_base';
 
 export interface HeatRow {
   stream: number;
-  gid: number | null;
+  gid: number|null;
   boundNs: number;
 }
 
@@ -15,7 +15,7 @@ export class HeatGrid {
   readonly columns: number;
   readonly from: number;
   readonly to: number;
-  readonly steps: string[] | null;
+  readonly steps: string[]|null;
   readonly rows: HeatRow[];
   readonly values: Float32Array;
 
@@ -29,7 +29,10 @@ export class HeatGrid {
     this.steps = Array.isArray(header.steps) ? header.steps.map(String) : null;
     const rows = Array.isArray(header.rows) ? header.rows as Record<string, unknown>[] : [];
     this.rows = rows.map(row => ({
-      stream: Number(row.stream), gid: typeof row.gid === 'number' ? row.gid : null, boundNs: parseCount(row.bound_ns)}));
+                           stream: Number(row.stream),
+                           gid: typeof row.gid === 'number' ? row.gid : null,
+                           boundNs: parseCount(row.bound_ns)
+                         }));
     this.values = frame.f32(0, this.rows.length * this.columns);
   }
 
@@ -64,7 +67,8 @@ export class HeatGrid {
 
 // Reduces rows to at most `rowsMax` by the value furthest from its baseline, so that one bad rank among 10,000 stays
 // visible. Returns for each output row and column the row that won, or -1 where nothing is known.
-export function reduceRows(grid: HeatGrid, baseline: Float32Array, rowsMax: number): {rows: number, winner: Int32Array} {
+export function reduceRows(
+    grid: HeatGrid, baseline: Float32Array, rowsMax: number): {rows: number, winner: Int32Array} {
   const rows = Math.max(1, Math.min(rowsMax, grid.rows.length)), winner = new Int32Array(rows * grid.columns).fill(-1);
   for (let r = 0; r < grid.rows.length; ++r) {
     const out = Math.floor(r * rows / grid.rows.length) * grid.columns;

@@ -5,7 +5,7 @@ import {kVariants} from './palette';
 import {firstAtLeast, kInstant, kMerged, kOpen, kStartLost} from './span_tile';
 
 export interface PassView {
-  from: number;   // relative nanoseconds
+  from: number;  // relative nanoseconds
   nsPerPx: number;
   width: number;  // px
   strips: number;
@@ -70,12 +70,14 @@ export class LayoutPass {
     for (let i = first; i < n; ++i) {
       const x = Math.floor(start[i] * scale - shift);
       if (x >= view.width) break;
-      for (; pixel < x; ++pixel) if (Number.isNaN(out[pixel])) out[pixel] = held;
+      for (; pixel < x; ++pixel)
+        if (Number.isNaN(out[pixel])) out[pixel] = held;
       held = value[i];
       if (x >= 0 && !(out[x] >= held)) out[x] = held;
     }
     const known = Math.min(view.width, Math.floor((tile.to - view.from) / view.nsPerPx));
-    for (; pixel < known; ++pixel) if (Number.isNaN(out[pixel])) out[pixel] = held;
+    for (; pixel < known; ++pixel)
+      if (Number.isNaN(out[pixel])) out[pixel] = held;
   }
 }
 

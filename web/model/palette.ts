@@ -4,11 +4,24 @@
 
 export const kVariants = 3;  // exact, merged, broken (open, or its start was lost)
 const kHues: Record<string, [number, number]> = {
-  execution: [214, 62], collective: [28, 78], barrier: [8, 66], communication: [28, 78], transfer: [172, 42], dma: [172, 42],
-  memory: [268, 42], host: [210, 12], framework: [146, 36], step: [48, 62], hardware: [196, 58], error: [352, 70],
-  scheduling: [300, 30], synchronisation: [330, 42], counter: [200, 30],
+  execution: [214, 62],
+  collective: [28, 78],
+  barrier: [8, 66],
+  communication: [28, 78],
+  transfer: [172, 42],
+  dma: [172, 42],
+  memory: [268, 42],
+  host: [210, 12],
+  framework: [146, 36],
+  step: [48, 62],
+  hardware: [196, 58],
+  error: [352, 70],
+  scheduling: [300, 30],
+  synchronisation: [330, 42],
+  counter: [200, 30],
 };
-const kOthers: [number, number][] = [[230, 38], [96, 32], [318, 34], [60, 40], [186, 28], [14, 40], [280, 28], [130, 26]];
+const kOthers: [number, number][] =
+    [[230, 38], [96, 32], [318, 34], [60, 40], [186, 28], [14, 40], [280, 28], [130, 26]];
 
 export class Palette {
   readonly css: string[] = [];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of the search box. The server searches; the page checks what is typed, so that a mistake is shown at once.
+// The grammar of the search box. The server searches; the page checks what is typed, so that a mistake is shown at
+// once.
 
 export interface Term {
-  kind: 'word' | 'rank' | 'type' | 'name' | 'dur' | 'core' | 'arg';
+  kind: 'word'|'rank'|'type'|'name'|'dur'|'core'|'arg';
   negated: boolean;
   value: string;
 }
@@ -12,6 +13,7 @@ export interface ParsedQuery {
   problem: string;  // '': none
 }
 
+const kParts = new RegExp('(?:[^\\s"]|"[^"]*"?)+', 'g');
 const kKeys = ['rank', 'type', 'name', 'core', 'arg'];
 
 export function parseQuery(text: string): ParsedQuery {
@@ -25,10 +27,11 @@ export function parseQuery(text: string): ParsedQuery {
   return {terms, problem: ''};
 }
 
-function readTerm(part: string, negated: boolean): Term | string {
+function readTerm(part: string, negated: boolean): Term|string {
   if (/^dur[<>]/.test(part)) {
-    return /^dur[<>]=?\d+(\.\d+)?(ns|us|µs|ms|s|min)$/.test(part) ? {kind: 'dur', negated, value: part.slice(3)}
-      : `${part}: write a length with its unit, such as dur>10ms or dur<5us`;
+    return /^dur[<>]=?\d+(\.\d+)?(ns|us|µs|ms|s|min)$/.test(part)
+        ? {kind: 'dur', negated, value: part.slice(3)}
+        : `${part}: write a length with its unit, such as dur>10ms or dur<5us`;
   }
   const colon = part.indexOf(':'), key = part.slice(0, colon), value = part.slice(colon + 1);
   if (colon <= 0 || part[0] === '"' || !kKeys.includes(key)) return {kind: 'word', negated, value: unquoted(part)};
@@ -41,14 +44,15 @@ function readTerm(part: string, negated: boolean): Term | string {
 
 // At blanks, but not within double quotes.
 function split(text: string): string[] {
-  return text.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? [];
+  return text.match(kParts) ?? [];
 }
 
 function unquoted(text: string): string {
-  return text.replace(/"/g, '');
+  return text.replaceAll('"', '');
 }
 
 // A term that finds exactly this name.
 export function nameTerm(name: string): string {
-  return `name:${/[\s"]/.test(name) ? `"${name.replace(/"/g, '')}"` : name}`;
+  const plain = name.replaceAll('"', '');
+  return 'name:' + (/\s/.test(plain) ? '"' + plain + '"' : plain);
 }

@@ -1,21 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from 'node:assert/strict';
 import test from 'node:test';
+
 import {BinaryFrame} from './binary_frame';
 import {buildFrame, buildSpans} from './frame_builder';
 import {HeatGrid, reduceRows} from './heat_grid';
 import {NameTable} from './name_table';
-import {SpanTile, firstAtLeast, kMerged} from './span_tile';
+import {firstAtLeast, kMerged, SpanTile} from './span_tile';
 import {TimeBase} from './time_base';
 
 const kBase = new TimeBase('1795807991714858703');
 
 test('reads the columns of each row in place', () => {
   const names = new NameTable();
-  const tile = new SpanTile(buildSpans({from: '1795807991714858703', to: '1795807991714868703'}, [
-    {fields: {row: 17, depth: 2}, items: [{start: 10, duration: 500, name: 0}, {start: 20, duration: 4000000000, count: 3, name: 1, depth: 1, flags: kMerged}, {start: 30, duration: 1}]},
-    {fields: {row: 18, mode: 'bins'}, items: [{start: 5, duration: 6}]},
-  ]), kBase, names);
+  const tile = new SpanTile(
+      buildSpans(
+          {from: '1795807991714858703', to: '1795807991714868703'},
+          [
+            {
+              fields: {row: 17, depth: 2},
+              items: [
+                {start: 10, duration: 500, name: 0},
+                {start: 20, duration: 4000000000, count: 3, name: 1, depth: 1, flags: kMerged}, {start: 30, duration: 1}
+              ]
+            },
+            {fields: {row: 18, mode: 'bins'}, items: [{start: 5, duration: 6}]},
+          ]),
+      kBase, names);
   assert.equal(tile.from, 0);
   assert.equal(tile.to, 10000);
   assert.deepEqual([...tile.rows[0].start], [10, 20, 30]);
@@ -31,7 +42,11 @@ test('reads the columns of each row in place', () => {
 });
 
 test('scales start and duration by the unit of the answer', () => {
-  const tile = new SpanTile(buildSpans({from: '1795807991714858703', to: '1795808991714858703', unit_ns: 256}, [{fields: {}, items: [{start: 1000, duration: 10}]}]), kBase, new NameTable());
+  const tile = new SpanTile(
+      buildSpans(
+          {from: '1795807991714858703', to: '1795808991714858703', unit_ns: 256},
+          [{fields: {}, items: [{start: 1000, duration: 10}]}]),
+      kBase, new NameTable());
   assert.equal(tile.timeOf(tile.rows[0], 0), 256000);
   assert.equal(tile.durationOf(tile.rows[0], 0), 2560);
 });
@@ -58,8 +73,22 @@ test('keeps nanoseconds of absolute times exact', () => {
 
 test('greys cells below the bound, and keeps the worst rank when rows are reduced', () => {
   const values = new Float32Array([100, NaN, 105, 200, 5000, 201]);
-  const grid = new HeatGrid(buildFrame({metric: 'step', unit: 'ns', columns: 2, from: '1795807991714858703', to: '1795807991714858903', steps: null,
-    rows: [{stream: 1, gid: 0, bound_ns: '10'}, {stream: 2, gid: 1, bound_ns: '10'}, {stream: 3, gid: 2, bound_ns: '10'}]}, new Uint8Array(values.buffer)), kBase);
+  const grid = new HeatGrid(
+      buildFrame(
+          {
+            metric: 'step',
+            unit: 'ns',
+            columns: 2,
+            from: '1795807991714858703',
+            to: '1795807991714858903',
+            steps: null,
+            rows: [
+              {stream: 1, gid: 0, bound_ns: '10'}, {stream: 2, gid: 1, bound_ns: '10'},
+              {stream: 3, gid: 2, bound_ns: '10'}
+            ]
+          },
+          new Uint8Array(values.buffer)),
+      kBase);
   const baseline = grid.baseline();
   assert.deepEqual([...baseline], [105, 201]);
   assert.equal(grid.isWithinBound(0, 0, baseline), true);

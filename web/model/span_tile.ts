@@ -2,10 +2,10 @@
 import {BinaryFrame} from './binary_frame';
 import {NameTable} from './name_table';
 import {safeText} from './safe_text';
-import {TimeBase, parseCount} from './time_base';
+import {parseCount, TimeBase} from './time_base';
 
-export const kOpen = 1, kStartLost = 2, kInstant = 4, kMerged = 8, kClippedLeft = 16, kClippedRight = 32, kDeviceClock = 64,
-  kNoBound = 128;
+export const kOpen = 1, kStartLost = 2, kInstant = 4, kMerged = 8, kClippedLeft = 16, kClippedRight = 32,
+             kDeviceClock = 64, kNoBound = 128;
 
 // One row of an answer. The columns are views into the answer; nothing is an object per span.
 export interface TileRow {
@@ -14,23 +14,24 @@ export interface TileRow {
   name: string;
   source: string;
   order: number;
-  depth: number;      // nesting levels
-  exact: boolean;     // false: items with kMerged stand for several events
-  events: number;     // that overlap the window
+  depth: number;   // nesting levels
+  exact: boolean;  // false: items with kMerged stand for several events
+  events: number;  // that overlap the window
   isCounter: boolean;
-  unit: string;       // of a counter
+  unit: string;  // of a counter
   max: number;
-  start: Uint32Array;     // in the tile's unit after its begin, sorted
+  start: Uint32Array;  // in the tile's unit after its begin, sorted
   duration: Uint32Array;
   count: Uint32Array;
   nameOf: Uint16Array;
   depthOf: Uint8Array;
   flags: Uint8Array;
-  value: Float32Array;    // of a counter
-  longest: number;        // of duration: how far before the window an item can begin that reaches into it
+  value: Float32Array;  // of a counter
+  longest: number;      // of duration: how far before the window an item can begin that reaches into it
 }
 
-const kNone32 = new Uint32Array(0), kNone16 = new Uint16Array(0), kNone8 = new Uint8Array(0), kNoneF = new Float32Array(0);
+const kNone32 = new Uint32Array(0), kNone16 = new Uint16Array(0), kNone8 = new Uint8Array(0),
+      kNoneF = new Float32Array(0);
 
 // An answer of /spans: what to draw of some streams in some stretch of time.
 export class SpanTile {
@@ -57,12 +58,15 @@ export class SpanTile {
     this.cut = safeText(header.cut ?? '', 300);
     this.unreadableChunks = Number(header.unreadable_chunks) || 0;
     const texts = list(header.names), categories = list(header.categories), categoryOf = list(header.name_category);
-    this.nameNumbers = Uint32Array.from(texts, (text, i) =>
-      names.number(String(text), String(categories[Number(categoryOf[i])] ?? 'other')));
+    this.nameNumbers = Uint32Array.from(
+        texts, (text, i) => names.number(String(text), String(categories[Number(categoryOf[i])] ?? 'other')));
     for (const entry of list(header.rows)) {
       const row = this.readRow(frame, entry as Record<string, unknown>), siblings = this.byStream.get(row.stream);
       this.rows.push(row);
-      if (siblings) siblings.push(row); else this.byStream.set(row.stream, [row]);
+      if (siblings)
+        siblings.push(row);
+      else
+        this.byStream.set(row.stream, [row]);
     }
     this.isExact = !this.cut && this.rows.every(row => row.exact);
   }
@@ -79,10 +83,24 @@ export class SpanTile {
   private readRow(frame: BinaryFrame, row: Record<string, unknown>): TileRow {
     const n = Number(row.items) || 0, isCounter = row.source === 'counter';
     const made: TileRow = {
-      stream: Number(row.stream), row: Number(row.row), name: safeText(row.name, 200), source: String(row.source),
-      order: Number(row.order) || 0, depth: Math.min(255, Math.max(1, Number(row.depth) || 1)), exact: row.mode !== 'bins',
-      events: parseCount(row.events), isCounter, unit: safeText(row.unit ?? '', 20), max: Number(row.max) || 0,
-      start: kNone32, duration: kNone32, count: kNone32, nameOf: kNone16, depthOf: kNone8, flags: kNone8, value: kNoneF,
+      stream: Number(row.stream),
+      row: Number(row.row),
+      name: safeText(row.name, 200),
+      source: String(row.source),
+      order: Number(row.order) || 0,
+      depth: Math.min(255, Math.max(1, Number(row.depth) || 1)),
+      exact: row.mode !== 'bins',
+      events: parseCount(row.events),
+      isCounter,
+      unit: safeText(row.unit ?? '', 20),
+      max: Number(row.max) || 0,
+      start: kNone32,
+      duration: kNone32,
+      count: kNone32,
+      nameOf: kNone16,
+      depthOf: kNone8,
+      flags: kNone8,
+      value: kNoneF,
       longest: 0,
     };
     let at = Number(row.offset) || 0;
@@ -117,7 +135,10 @@ export function firstAtLeast(start: Uint32Array, value: number): number {
   let low = 0, high = start.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (start[middle] < value) low = middle + 1; else high = middle;
+    if (start[middle] < value)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }

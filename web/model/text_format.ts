@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers as people read them. All functions are pure.
 
-const kUnits: [number, string][] = [[86400e9, 'd'], [3600e9, 'h'], [60e9, 'min'], [1e9, 's'], [1e6, 'ms'], [1e3, 'µs']];
+const kUnits: [number, string][] = [
+  [86400e9, 'd'],
+  [3600e9, 'h'],
+  [60e9, 'min'],
+  [1e9, 's'],
+  [1e6, 'ms'],
+  [1e3, 'µs'],
+];
 
 // A duration with about four significant digits: "1.234 ms".
 export function formatDuration(ns: number): string {
@@ -34,7 +41,8 @@ export function formatAxisTime(ns: number, stepNs: number): string {
 }
 
 function unitOf(ns: number): [number, string] {
-  for (const unit of kUnits) if (ns >= unit[0] && unit[0] <= 1e9) return unit;
+  for (const unit of kUnits)
+    if (ns >= unit[0] && unit[0] <= 1e9) return unit;
   return [1, 'ns'];
 }
 
@@ -42,7 +50,8 @@ function unitOf(ns: number): [number, string] {
 export function axisStep(nsPerPx: number, minimumPx: number): number {
   const least = nsPerPx * minimumPx;
   const power = Math.pow(10, Math.floor(Math.log10(least)));
-  for (const factor of [1, 2, 5, 10]) if (factor * power >= least) return Math.max(1, factor * power);
+  for (const factor of [1, 2, 5, 10])
+    if (factor * power >= least) return Math.max(1, factor * power);
   return Math.max(1, 10 * power);
 }
 
@@ -73,9 +82,10 @@ export function formatUtc(unixNs: bigint): string {
 }
 
 // "30s", "1.5 min", "250us" as nanoseconds; null if it is no duration.
-export function parseDuration(text: string): number | null {
+export function parseDuration(text: string): number|null {
   const match = /^\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|min|m|h|d)\s*$/.exec(text);
   if (!match) return null;
-  const units: Record<string, number> = {ns: 1, us: 1e3, 'µs': 1e3, ms: 1e6, s: 1e9, min: 60e9, m: 60e9, h: 3600e9, d: 86400e9};
+  const units:
+      Record<string, number> = {ns: 1, us: 1e3, 'µs': 1e3, ms: 1e6, s: 1e9, min: 60e9, m: 60e9, h: 3600e9, d: 86400e9};
   return Math.round(Number(match[1]) * units[match[2]]);
 }

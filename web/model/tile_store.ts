@@ -37,8 +37,8 @@ export class TileStore {
 
   // The best answer to draw this window with: one that covers it and is sharp enough, else the nearest coarser one,
   // else what covers most of it.
-  best(block: number, from: number, to: number, nsPerPx: number): HeldTile | null {
-    let best: HeldTile | null = null, bestScore = -Infinity;
+  best(block: number, from: number, to: number, nsPerPx: number): HeldTile|null {
+    let best: HeldTile|null = null, bestScore = -Infinity;
     for (const held of this.byBlock.get(block) ?? []) {
       const overlap = Math.min(to, held.tile.to) - Math.max(from, held.tile.from);
       if (overlap <= 0) continue;
@@ -57,9 +57,11 @@ export class TileStore {
   // Whether an answer of this version covers the window and is sharp: asked for at nearly this resolution, or exact, so
   // that a closer look shows nothing new.
   isSharp(block: number, from: number, to: number, nsPerPx: number, version: string): boolean {
-    return (this.byBlock.get(block) ?? []).some(({tile, nsPerPx: own, version: ownVersion}) =>
-      ownVersion === version && tile.from <= from && tile.to >= to && own >= nsPerPx / 4 &&
-      (own <= nsPerPx * kBlurMax || (tile.isExact && tile.unitNs <= nsPerPx)));
+    return (this.byBlock.get(block) ?? [])
+        .some(
+            ({tile, nsPerPx: own, version: ownVersion}) => ownVersion === version && tile.from <= from &&
+                tile.to >= to && own >= nsPerPx / 4 &&
+                (own <= nsPerPx * kBlurMax || (tile.isExact && tile.unitNs <= nsPerPx)));
   }
 
   tilesOf(block: number): readonly HeldTile[] {
@@ -69,7 +71,7 @@ export class TileStore {
   // Drops the least recently drawn until the limit holds. One answer is always kept.
   private evict(): void {
     while (this.bytes > this.bytesMax) {
-      let oldest: HeldTile | null = null, count = 0;
+      let oldest: HeldTile|null = null, count = 0;
       for (const held of this.byBlock.values()) {
         for (const entry of held) {
           ++count;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Parses a decimal 64-bit integer as proto3 JSON writes it. Returns 0 for anything else, because answers are not trusted.
+// Parses a decimal 64-bit integer as proto3 JSON writes it. Returns 0 for anything else, because answers are not
+// trusted.
 export function parseInteger(text: unknown): bigint {
   if (typeof text === 'number' && Number.isSafeInteger(text)) return BigInt(text);
   return typeof text === 'string' && /^-?\d{1,20}$/.test(text) ? BigInt(text) : 0n;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from 'node:assert/strict';
 import test from 'node:test';
+
 import {formatRanges, parseRanges} from './number_ranges';
 import {nameTerm, parseQuery} from './query';
 import {csvField, fileName, safeText} from './safe_text';
@@ -9,15 +10,32 @@ import {emptyViewState, formatViewState, parseViewState} from './view_state';
 import {Viewport} from './viewport';
 
 test('a view survives the URL', () => {
-  const state = {...emptyViewState(), from: '1795807991714858703', to: '1795807991714868703', open: [4, 5, 6, 9], pinned: [13], filter: 'rank:8-15 -host',
-                 query: 'dur>10ms "two words"', span: {stream: 4, row: 17, ns: '1795807991714858704'}, box: {from: '1', to: '2', streams: [1, 2, 3]}, tool: 3,
-                 panel: 'heat', metric: 'wait', by: 'step', markers: [{name: 'a.b & <c>', ns: '12'}], follow: true, top: 7};
+  const state = {
+    ...emptyViewState(),
+    from: '1795807991714858703',
+    to: '1795807991714868703',
+    open: [4, 5, 6, 9],
+    pinned: [13],
+    filter: 'rank:8-15 -host',
+    query: 'dur>10ms "two words"',
+    span: {stream: 4, row: 17, ns: '1795807991714858704'},
+    box: {from: '1', to: '2', streams: [1, 2, 3]},
+    tool: 3,
+    panel: 'heat',
+    metric: 'wait',
+    by: 'step',
+    markers: [{name: 'a.b & <c>', ns: '12'}],
+    follow: true,
+    top: 7
+  };
   assert.deepEqual(parseViewState(formatViewState(state)), state);
   assert.equal(formatViewState(emptyViewState()), '');
 });
 
 test('a malformed URL is an empty view', () => {
-  assert.deepEqual(parseViewState('from=x&to=-1&open=a&span=1.2&box=1&tool=9&panel=evil&metric=x&m=x&top=-4'), {...emptyViewState(), tool: 4});
+  assert.deepEqual(
+      parseViewState('from=x&to=-1&open=a&span=1.2&box=1&tool=9&panel=evil&metric=x&m=x&top=-4'),
+      {...emptyViewState(), tool: 4});
   assert.equal(parseRanges('0-999999999', 1000).length, 1000);
 });
 
@@ -45,8 +63,13 @@ test('zoom keeps the time under the pointer, pan and zoom have ends', () => {
 });
 
 test('the query grammar', () => {
-  assert.deepEqual(parseQuery('all_reduce rank:8-15 -"two words" dur>10ms arg:op=x').terms.map(term => [term.kind, term.value, term.negated]),
-                   [['word', 'all_reduce', false], ['rank', '8-15', false], ['word', 'two words', true], ['dur', '>10ms', false], ['arg', 'op=x', false]]);
+  assert.deepEqual(
+      parseQuery('all_reduce rank:8-15 -"two words" dur>10ms arg:op=x')
+          .terms.map(term => [term.kind, term.value, term.negated]),
+      [
+        ['word', 'all_reduce', false], ['rank', '8-15', false], ['word', 'two words', true], ['dur', '>10ms', false],
+        ['arg', 'op=x', false]
+      ]);
   for (const bad of ['rank:x', 'dur>10', 'arg:x', 'core:a', 'type:']) assert.notEqual(parseQuery(bad).problem, '', bad);
   assert.equal(parseQuery('http://host').problem, '');
   assert.equal(parseQuery(nameTerm('a "b" c')).terms[0].value, 'a b c');
@@ -63,7 +86,8 @@ test('hostile names are shown as they are, and do nothing', () => {
 });
 
 test('numbers as people read them', () => {
-  assert.deepEqual([0, 999, 1500, 12345678, 90e9].map(formatDuration), ['0 ns', '999 ns', '1.5 µs', '12.35 ms', '1.5 min']);
+  assert.deepEqual(
+      [0, 999, 1500, 12345678, 90e9].map(formatDuration), ['0 ns', '999 ns', '1.5 µs', '12.35 ms', '1.5 min']);
   assert.equal(formatMoment(5750208312), '5.750208312 s');
   assert.equal(formatMoment(5750000000), '5.750000 s');
   assert.equal(formatCount(1234567), '1,234,567');

@@ -17,8 +17,8 @@ export interface ViewState {
   hidden: number[];
   filter: string;
   query: string;
-  span: {stream: number, row: number, ns: string} | null;
-  box: {from: string, to: string, streams: number[]} | null;
+  span: {stream: number, row: number, ns: string}|null;
+  box: {from: string, to: string, streams: number[]}|null;
   tool: number;
   panel: string;
   metric: string;
@@ -32,13 +32,32 @@ const kPanels = ['details', 'selection', 'search', 'heat', 'markers', 'table', '
 const kMarkersMax = 100;
 
 export function emptyViewState(): ViewState {
-  return {from: '', to: '', open: [], closedInstances: [], pinned: [], hidden: [], filter: '', query: '', span: null, box: null,
-          tool: 1, panel: '', metric: 'busy', by: 'time', markers: [], follow: false, top: 0};
+  return {
+    from: '',
+    to: '',
+    open: [],
+    closedInstances: [],
+    pinned: [],
+    hidden: [],
+    filter: '',
+    query: '',
+    span: null,
+    box: null,
+    tool: 1,
+    panel: '',
+    metric: 'busy',
+    by: 'time',
+    markers: [],
+    follow: false,
+    top: 0
+  };
 }
 
 export function formatViewState(state: ViewState): string {
   const out = new URLSearchParams();
-  const put = (key: string, value: string): void => { if (value) out.set(key, value); };
+  const put = (key: string, value: string): void => {
+    if (value) out.set(key, value);
+  };
   put('from', state.from);
   put('to', state.to);
   put('open', formatRanges(state.open));

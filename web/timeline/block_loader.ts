@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiError, isAbort} from '../api/api_error';
 import {SpanTile} from '../model/span_tile';
+
 import {TimelineHost} from './timeline_host';
 
 // Streams are asked for in blocks of neighbours, so that scrolling a little asks for nothing.
@@ -9,6 +10,11 @@ const kActiveMax = 4;
 const kPauseMs = 50;
 const kRetryMs = 2000;
 const kPxMax = 16384;
+
+// The parameter `streams`; none if all are meant, because a list of 10,000 does not fit into an address.
+export function streamsQuery(streams: number[], all: number): {streams?: string} {
+  return streams.length >= all ? {} : {streams: streams.join(',')};
+}
 
 interface Request {
   from: number;
@@ -21,7 +27,7 @@ interface Request {
 // Asks for what is in view: three screens of time, again when less than half a screen is left on one side or the zoom
 // changed too far. A request that is superseded is cancelled. Answers go into the state's TileStore.
 export class BlockLoader {
-  problem: ApiError | null = null;
+  problem: ApiError|null = null;
   private readonly active = new Map<number, Request>();
   private readonly retryAt = new Map<number, number>();
   private wanted: number[] = [];
@@ -31,7 +37,9 @@ export class BlockLoader {
   private timer = 0;
   private closed = false;
 
-  constructor(private readonly host: TimelineHost, private readonly onTile: {tileArrived(tile: SpanTile): void, loadingChanged(): void}) {}
+  constructor(
+      private readonly host: TimelineHost,
+      private readonly onTile: {tileArrived(tile: SpanTile): void, loadingChanged(): void}) {}
 
   get isLoading(): boolean {
     return this.active.size > 0;
@@ -68,7 +76,7 @@ export class BlockLoader {
   private isUseful(request: Request): boolean {
     const ratio = request.nsPerPx / this.nsPerPx, [from, to] = this.inCapture(this.from, this.to);
     return ratio > 0.25 && ratio < 2 && request.from <= from && request.to >= to &&
-      request.version === this.host.state.layout.version;
+        request.version === this.host.state.layout.version;
   }
 
   private inCapture(from: number, to: number): [number, number] {
@@ -93,13 +101,16 @@ export class BlockLoader {
     const {state, api} = this.host, span = this.to - this.from, nsPerPx = this.nsPerPx;
     const [from, to] = this.inCapture(Math.floor(this.from - span), Math.ceil(this.to + span));
     const px = Math.min(kPxMax, Math.max(1, Math.ceil((to - from) / nsPerPx)));
-    const streams = state.layout.streams.slice(block * kBlockStreams, (block + 1) * kBlockStreams).map(stream => stream.number);
+    const streams =
+        state.layout.streams.slice(block * kBlockStreams, (block + 1) * kBlockStreams).map(stream => stream.number);
     const request: Request = {from, to, nsPerPx, version: state.layout.version, abort: new AbortController()};
     this.active.set(block, request);
     this.onTile.loadingChanged();
     try {
-      const answer = await api.spans(state.captureId, {from: state.base.absolute(from), to: state.base.absolute(to), px,
-                                                       streams: streams.join(',')}, request.abort.signal);
+      const answer = await api.spans(
+          state.captureId,
+          {from: state.base.absolute(from), to: state.base.absolute(to), px, streams: streams.join(',')},
+          request.abort.signal);
       const tile = new SpanTile(answer, state.base, state.names);
       // A capture that grew meanwhile is not asked for again because of the answer's version; its layout will be.
       state.store.add(block, tile, nsPerPx, request.version);
@@ -116,8 +127,12 @@ export class BlockLoader {
 
   private fail(block: number, error: unknown): void {
     this.problem = error instanceof ApiError ? error
-      : new ApiError(0, 'INTERNAL', `the answer cannot be read: ${String(error)}`, 'Reload the page; page and aggregator may differ in version.');
+                                             : new ApiError(
+                                                   0, 'INTERNAL', `the answer cannot be read: ${String(error)}`,
+                                                   'Reload the page; page and aggregator may differ in version.');
     this.retryAt.set(block, Date.now() + kRetryMs);
-    window.setTimeout(() => { if (this.timer === 0 && !this.closed) this.pump(); }, kRetryMs + 50);
+    window.setTimeout(() => {
+      if (this.timer === 0 && !this.closed) this.pump();
+    }, kRetryMs + 50);
   }
 }

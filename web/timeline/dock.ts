@@ -3,7 +3,7 @@ import {element, iconButton} from '../widgets/dom';
 
 // One panel below the timeline.
 export interface Panel {
-  readonly name: string;   // as in the URL
+  readonly name: string;  // as in the URL
   readonly title: string;
   readonly element: HTMLElement;
   // Called when it becomes visible, and while it is whenever the view changed.
@@ -20,13 +20,21 @@ export class Dock {
   private open = '';
 
   constructor(private readonly panels: Panel[], private readonly owner: {panelChanged(name: string): void}) {
-    const head = element('div', {class: 'dock-head'}, this.tabs,
-                         iconButton('close', 'Close panel (Esc)', () => this.show('')));
+    const head =
+        element('div', {class: 'dock-head'}, this.tabs, iconButton('close', 'Close panel (Esc)', () => this.show('')));
     this.makeResizable(head);
     this.element.append(head, this.body);
     panels.forEach((panel, i) => {
-      const tab = element('button', {type: 'button', role: 'tab', 'aria-selected': 'false', id: `tab-${panel.name}`, 'aria-controls': 'dock-body',
-                                     onclick: () => this.show(this.open === panel.name ? '' : panel.name)}, panel.title);
+      const tab = element(
+          'button', {
+            type: 'button',
+            role: 'tab',
+            'aria-selected': 'false',
+            id: `tab-${panel.name}`,
+            'aria-controls': 'dock-body',
+            onclick: () => this.show(this.open === panel.name ? '' : panel.name)
+          },
+          panel.title);
       tab.addEventListener('keydown', event => this.onKey(event, i));
       this.tabs.appendChild(tab);
     });

@@ -17,19 +17,31 @@ export interface KeyActions {
 }
 
 export const kKeyHelp: [string, string][] = [
-  ['W, S', 'zoom in and out at the pointer'], ['A, D or ←, →', 'pan'], ['↑, ↓, PageUp, PageDown', 'scroll the ranks'],
-  ['wheel', 'zoom at the pointer; with Ctrl or Shift pan, with Alt scroll'], ['0', 'show the whole capture'],
-  ['1 … 4', 'tools: select, pan, zoom, measure time'], ['f', 'zoom to the selection'], ['m', 'mark the selection, or the pointer’s time'],
-  ['click, drag', 'select a span; select a box (tool 1)'], ['Ctrl+click', 'select from the chosen span to this one'],
-  ['double click', 'zoom to a span'], [', and .', 'previous and next span in the row of the chosen one'], ['/', 'search'],
-  ['n, N', 'next and previous hit'], ['Esc', 'close the panel, then clear the selection'], ['p, h', 'in the tree: pin, hide a rank'],
-  ['Enter, Space', 'in the tree: expand, collapse'], ['?', 'this list'],
+  ['W, S', 'zoom in and out at the pointer'],
+  ['A, D or ←, →', 'pan'],
+  ['↑, ↓, PageUp, PageDown', 'scroll the ranks'],
+  ['wheel', 'zoom at the pointer; with Ctrl or Shift pan, with Alt scroll'],
+  ['0', 'show the whole capture'],
+  ['1 … 4', 'tools: select, pan, zoom, measure time'],
+  ['f', 'zoom to the selection'],
+  ['m', 'mark the selection, or the pointer’s time'],
+  ['click, drag', 'select a span; select a box (tool 1)'],
+  ['Ctrl+click', 'select from the chosen span to this one'],
+  ['double click', 'zoom to a span'],
+  [', and .', 'previous and next span in the row of the chosen one'],
+  ['/', 'search'],
+  ['n, N', 'next and previous hit'],
+  ['Esc', 'close the panel, then clear the selection'],
+  ['p, h', 'in the tree: pin, hide a rank'],
+  ['Enter, Space', 'in the tree: expand, collapse'],
+  ['?', 'this list'],
 ];
 
 // The keys of the timeline, as in XProf's viewer where it has the same function.
 export class KeyBindings {
-  constructor(private readonly host: TimelineHost, private readonly stage: Stage, private readonly pointer: PointerTools,
-              private readonly actions: KeyActions) {
+  constructor(
+      private readonly host: TimelineHost, private readonly stage: Stage, private readonly pointer: PointerTools,
+      private readonly actions: KeyActions) {
     document.addEventListener('keydown', this.onKey);
   }
 
@@ -39,7 +51,9 @@ export class KeyBindings {
 
   private readonly onKey = (event: KeyboardEvent): void => {
     const target = event.target as HTMLElement;
-    if (event.ctrlKey || event.altKey || event.metaKey || target.closest('input, textarea, select, dialog, [role=menu]')) return;
+    if (event.ctrlKey || event.altKey || event.metaKey ||
+        target.closest('input, textarea, select, dialog, [role=menu]'))
+      return;
     if (target.closest('button, a, [role=separator], [role=tab]') && /^(Enter| |Arrow)/.test(event.key)) return;
     if (target.closest('.dock') && /^(Arrow|Page)/.test(event.key)) return;
     if (this.move(event.key) || this.act(event.key)) event.preventDefault();
@@ -48,16 +62,37 @@ export class KeyBindings {
   private move(key: string): boolean {
     const {viewport} = this.host.state, page = Math.max(1, Math.floor(this.stage.height / 17) - 2);
     switch (key.length === 1 ? key.toLowerCase() : key) {
-      case 'w': viewport.zoom(1 / kZoomStep, this.pointer.fraction); break;
-      case 's': viewport.zoom(kZoomStep, this.pointer.fraction); break;
-      case 'a': case 'ArrowLeft': viewport.pan(-kPanStep); break;
-      case 'd': case 'ArrowRight': viewport.pan(kPanStep); break;
-      case '0': viewport.showAll(); break;
-      case 'ArrowUp': this.stage.scrollByUnits(-3); return true;
-      case 'ArrowDown': this.stage.scrollByUnits(3); return true;
-      case 'PageUp': this.stage.scrollByUnits(-page); return true;
-      case 'PageDown': this.stage.scrollByUnits(page); return true;
-      default: return false;
+      case 'w':
+        viewport.zoom(1 / kZoomStep, this.pointer.fraction);
+        break;
+      case 's':
+        viewport.zoom(kZoomStep, this.pointer.fraction);
+        break;
+      case 'a':
+      case 'ArrowLeft':
+        viewport.pan(-kPanStep);
+        break;
+      case 'd':
+      case 'ArrowRight':
+        viewport.pan(kPanStep);
+        break;
+      case '0':
+        viewport.showAll();
+        break;
+      case 'ArrowUp':
+        this.stage.scrollByUnits(-3);
+        return true;
+      case 'ArrowDown':
+        this.stage.scrollByUnits(3);
+        return true;
+      case 'PageUp':
+        this.stage.scrollByUnits(-page);
+        return true;
+      case 'PageDown':
+        this.stage.scrollByUnits(page);
+        return true;
+      default:
+        return false;
     }
     this.host.viewChanged();
     return true;
@@ -66,17 +101,41 @@ export class KeyBindings {
   private act(key: string): boolean {
     const {actions} = this;
     switch (key) {
-      case '1': case '2': case '3': case '4': this.host.setTool(Number(key)); return true;
-      case 'f': actions.fitSelection(); return true;
-      case 'm': actions.markSelection(); return true;
-      case '/': actions.focusSearch(); return true;
-      case 'n': actions.nextHit(1); return true;
-      case 'N': actions.nextHit(-1); return true;
-      case ',': actions.moveChosen(-1); return true;
-      case '.': actions.moveChosen(1); return true;
-      case '?': actions.showHelp(); return true;
-      case 'Escape': actions.escape(); return true;
-      default: return false;
+      case '1':
+      case '2':
+      case '3':
+      case '4':
+        this.host.setTool(Number(key));
+        return true;
+      case 'f':
+        actions.fitSelection();
+        return true;
+      case 'm':
+        actions.markSelection();
+        return true;
+      case '/':
+        actions.focusSearch();
+        return true;
+      case 'n':
+        actions.nextHit(1);
+        return true;
+      case 'N':
+        actions.nextHit(-1);
+        return true;
+      case ',':
+        actions.moveChosen(-1);
+        return true;
+      case '.':
+        actions.moveChosen(1);
+        return true;
+      case '?':
+        actions.showHelp();
+        return true;
+      case 'Escape':
+        actions.escape();
+        return true;
+      default:
+        return false;
     }
   }
 }

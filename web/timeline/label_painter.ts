@@ -28,12 +28,17 @@ export class LabelPainter {
     ctx.textBaseline = 'middle';
     let painted = 0;
     for (let i = 0; i < list.count; ++i) {
-      const begin = list.begin[i], room = list.end[i] - begin;
+      const begin = list.begin[i];
+      let room = list.end[i] - begin;
       if (room < leastPx) continue;
       const frame = list.rows[list.row[i]];
-      // In a flat strip a span's text must not lie under its children.
-      if (frame.flat && i + 1 < frame.last && list.begin[i + 1] < list.end[i]) continue;
-      const text = this.fit(ctx, frame.tile.nameNumbers[frame.row.nameOf[list.item[i]]], room - 2 * kInset);
+      if (frame.flat && i + 1 < frame.last) {
+        // In a flat strip a span's text ends where its first child begins.
+        room = Math.min(room, list.begin[i + 1] - begin);
+        if (room < leastPx) continue;
+      }
+      const name = frame.tile.nameNumbers[frame.row.nameOf[list.item[i]]];
+      const text = this.fit(ctx, name, room - 2 * kInset);
       if (!text) continue;
       ctx.fillText(text, begin + kInset, list.strip[i] * unitPx + unitPx / 2);
       ++painted;

@@ -22,7 +22,12 @@ export class LiveWatch {
       } catch {
         return;
       }
-      listener.captureChanged({state: String(data.state ?? ''), version: String(data.version ?? ''), endNs: String(data.end_ns ?? '0'), events: parseCount(data.events)});
+      listener.captureChanged({
+        state: String(data.state ?? ''),
+        version: String(data.version ?? ''),
+        endNs: String(data.end_ns ?? '0'),
+        events: parseCount(data.events)
+      });
     };
   }
 

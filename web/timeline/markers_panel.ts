@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {formatDuration, formatMoment} from '../model/text_format';
 import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
+
 import {Panel} from './dock';
 import {TimelineHost} from './timeline_host';
 
@@ -25,17 +26,36 @@ export class MarkersPanel implements Panel {
     if (key === this.shown && this.element.firstChild) return;
     this.shown = key;
     if (!markers.length) {
-      replaceChildren(this.element, notice('empty', 'There are no markers', 'Press m to mark the pointer’s time, or both ends of the selection. Markers are in the link to this view.'));
+      replaceChildren(
+          this.element,
+          notice(
+              'empty', 'There are no markers',
+              'Press m to mark the pointer’s time, or both ends of the selection. ' +
+                  'Markers are in the link to this view.'));
       return;
     }
     const body = element('tbody');
-    markers.forEach((marker, i) => body.appendChild(this.line(i, marker.time, i > 0 ? marker.time - markers[i - 1].time : null, marker.time - markers[0].time)));
-    replaceChildren(this.element, element('div', {class: 'table-box'}, element('table', {'aria-label': 'Markers'}, element('thead', {}, element('tr', {},
-      element('th', {scope: 'col'}, 'Name'), element('th', {scope: 'col', class: 'number'}, 'Time'), element('th', {scope: 'col', class: 'number'}, 'After the one before'),
-      element('th', {scope: 'col', class: 'number'}, 'After the first'), element('th', {scope: 'col'}, ''))), body)));
+    markers.forEach(
+        (marker, i) => body.appendChild(this.line(
+            i, marker.time, i > 0 ? marker.time - markers[i - 1].time : null, marker.time - markers[0].time)));
+    replaceChildren(
+        this.element,
+        element(
+            'div', {class: 'table-box'},
+            element(
+                'table', {'aria-label': 'Markers'},
+                element(
+                    'thead', {},
+                    element(
+                        'tr', {}, element('th', {scope: 'col'}, 'Name'),
+                        element('th', {scope: 'col', class: 'number'}, 'Time'),
+                        element('th', {scope: 'col', class: 'number'}, 'After the one before'),
+                        element('th', {scope: 'col', class: 'number'}, 'After the first'),
+                        element('th', {scope: 'col'}, ''))),
+                body)));
   }
 
-  private line(index: number, time: number, before: number | null, first: number): HTMLElement {
+  private line(index: number, time: number, before: number|null, first: number): HTMLElement {
     const {state} = this.host, marker = state.markers[index];
     const name = element('input', {type: 'text', 'aria-label': `Name of marker ${index + 1}`, maxlength: 100});
     name.value = marker.name;
@@ -43,13 +63,18 @@ export class MarkersPanel implements Panel {
       marker.name = name.value;
       this.changed();
     });
-    const go = button('Go there', () => { state.viewport.show(time - state.viewport.span / 2, time + state.viewport.span / 2); this.host.viewChanged(); });
-    return element('tr', {}, element('td', {}, name), element('td', {class: 'number'}, formatMoment(time)),
-                   element('td', {class: 'number'}, before === null ? '' : formatDuration(before)), element('td', {class: 'number'}, index > 0 ? formatDuration(first) : ''),
-                   element('td', {class: 'row-tools'}, go, iconButton('close', `Remove marker ${marker.name}`, () => {
-                     state.markers.splice(index, 1);
-                     this.changed();
-                   })));
+    const go = button('Go there', () => {
+      state.viewport.show(time - state.viewport.span / 2, time + state.viewport.span / 2);
+      this.host.viewChanged();
+    });
+    return element(
+        'tr', {}, element('td', {}, name), element('td', {class: 'number'}, formatMoment(time)),
+        element('td', {class: 'number'}, before === null ? '' : formatDuration(before)),
+        element('td', {class: 'number'}, index > 0 ? formatDuration(first) : ''),
+        element('td', {class: 'row-tools'}, go, iconButton('close', `Remove marker ${marker.name}`, () => {
+                  state.markers.splice(index, 1);
+                  this.changed();
+                })));
   }
 
   private changed(): void {
@@ -60,7 +85,7 @@ export class MarkersPanel implements Panel {
 
 // A, B, … Z, 27, 28, …
 function nextName(taken: string[]): string {
-  for (let i = 0; ; ++i) {
+  for (let i = 0;; ++i) {
     const name = i < 26 ? String.fromCharCode(65 + i) : String(i + 1);
     if (!taken.includes(name)) return name;
   }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import {CaptureLayout, Gap} from '../model/capture_layout';
 import {SpanTile} from '../model/span_tile';
+
 import {ThemeColours} from './theme_colours';
 import {TimelineHost} from './timeline_host';
 
 const kHeight = 38, kBins = 512, kGapsMax = 5000;
 
-// The whole capture in one strip: how busy its first ranks are, what is missing, hits and markers, and the window, which
-// can be dragged.
+// The whole capture in one strip: how busy its first ranks are, what is missing, hits and markers, and the window,
+// which can be dragged.
 export class Minimap {
   readonly canvas = document.createElement('canvas');
   private readonly ctx = this.canvas.getContext('2d')!;
@@ -15,8 +16,8 @@ export class Minimap {
   private width = 0;
   private readonly busy = new Float32Array(kBins);
   private readonly weight = new Float32Array(kBins);
-  private dragFrom: number | null = null;
-  private gapsOf: CaptureLayout | null = null;
+  private dragFrom: number|null = null;
+  private gapsOf: CaptureLayout|null = null;
   private allGaps: Gap[] = [];
 
   constructor(private readonly host: TimelineHost) {
@@ -25,7 +26,9 @@ export class Minimap {
     this.canvas.setAttribute('aria-label', 'Overview of the whole capture; drag to move the window');
     this.canvas.addEventListener('pointerdown', event => this.onDown(event));
     this.canvas.addEventListener('pointermove', event => this.onMove(event));
-    this.canvas.addEventListener('pointerup', () => { this.dragFrom = null; });
+    this.canvas.addEventListener('pointerup', () => {
+      this.dragFrom = null;
+    });
   }
 
   themeChanged(): void {
@@ -55,7 +58,8 @@ export class Minimap {
           this.busy[b] += Math.min(to, b + 1) - Math.max(from, b);
         }
       }
-      const first = Math.max(0, Math.floor((tile.from - begin) / size)), last = Math.min(kBins, Math.ceil((tile.to - begin) / size));
+      const first = Math.max(0, Math.floor((tile.from - begin) / size)),
+            last = Math.min(kBins, Math.ceil((tile.to - begin) / size));
       for (let b = first; b < last; ++b) ++this.weight[b];
     }
   }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import {firstAtLeast} from '../model/span_tile';
 import {formatDuration} from '../model/text_format';
-import {Painter, kUnit} from './painter';
+
+import {kUnit, Painter} from './painter';
 import {ThemeColours} from './theme_colours';
 import {TimelineState} from './timeline_state';
 import {VisibleTracks} from './visible_tracks';
 
 // A stretch that is being drawn with the pointer. Units are of the screen; first > last: all of them.
 export interface Drag {
-  kind: 'box' | 'range' | 'zoom';
+  kind: 'box'|'range'|'zoom';
   from: number;
   to: number;
   firstUnit: number;
@@ -22,14 +23,15 @@ const kFont = '11px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans",
 export class Overlay {
   hoverX = -1;
   hovered = -1;  // in the painter's list
-  drag: Drag | null = null;
+  drag: Drag|null = null;
   private readonly ctx: CanvasRenderingContext2D;
   private colours = new ThemeColours();
   private width = 0;
   private height = 0;
 
-  constructor(readonly canvas: HTMLCanvasElement, private readonly state: TimelineState, private readonly painter: Painter,
-              private readonly visible: VisibleTracks) {
+  constructor(
+      readonly canvas: HTMLCanvasElement, private readonly state: TimelineState, private readonly painter: Painter,
+      private readonly visible: VisibleTracks) {
     this.ctx = canvas.getContext('2d')!;
   }
 
@@ -56,6 +58,7 @@ export class Overlay {
     this.paintBox();
     this.paintMarkers();
     this.paintLinks();
+    this.paintChain();
     this.paintChosen();
     if (this.hovered >= 0) this.outline(this.hovered, colours.text, 1);
     if (this.drag) this.paintDrag(this.drag);
@@ -90,7 +93,8 @@ export class Overlay {
       const frame = list.rows[r];
       if (frame.flat || frame.row.stream !== stream || frame.row.row !== row || frame.row.isCounter) continue;
       const {start, nameOf, depthOf} = frame.row, unit = frame.tile.unitNs;
-      for (let i = firstAtLeast(start, (time - frame.tile.from) / unit - 1); i < start.length && start[i] * unit <= time - frame.tile.from + unit; ++i) {
+      for (let i = firstAtLeast(start, (time - frame.tile.from) / unit - 1);
+           i < start.length && start[i] * unit <= time - frame.tile.from + unit; ++i) {
         if (names[frame.tile.nameNumbers[nameOf[i]]] === name) return depthOf[i];
       }
     }
@@ -102,8 +106,9 @@ export class Overlay {
     if (index >= list.count) return;
     ctx.strokeStyle = colour;
     ctx.lineWidth = width;
-    ctx.strokeRect(list.begin[index] / scale + 0.5, list.strip[index] * kUnit + 0.5,
-                   Math.max(1, (list.end[index] - list.begin[index]) / scale - 1), kUnit - 2);
+    ctx.strokeRect(
+        list.begin[index] / scale + 0.5, list.strip[index] * kUnit + 0.5,
+        Math.max(1, (list.end[index] - list.begin[index]) / scale - 1), kUnit - 2);
   }
 
   // The chosen span, with the clock's bound as a whisker at both of its ends.
@@ -146,9 +151,13 @@ export class Overlay {
       const unit = this.unitOf(link.stream, link.row);
       if (unit < 0) continue;
       const time = base.relative(link.start_ns), isBefore = time < span.from;
-      const x0 = this.x(isBefore ? span.from : span.to), x1 = this.x(time), y0 = (fromUnit + 0.5) * kUnit, y1 = (unit + 0.5) * kUnit;
+      // A collective's participants are compared by when they enter; other links lead from an end to a begin.
+      const isCollective = link.kind === 'collective';
+      ctx.globalAlpha = isCollective ? 0.4 : 1;
+      const x0 = this.x(isCollective || isBefore ? span.from : span.to), x1 = this.x(time),
+            y0 = (fromUnit + 0.5) * kUnit, y1 = (unit + 0.5) * kUnit;
       if ((x0 < -200 && x1 < -200) || (x0 > this.width + 200 && x1 > this.width + 200)) continue;
-      const bend = Math.min(60, Math.max(12, Math.abs(x1 - x0) / 2)) * (isBefore ? -1 : 1);
+      const bend = isCollective ? 0 : Math.min(60, Math.max(12, Math.abs(x1 - x0) / 2)) * (isBefore ? -1 : 1);
       ctx.beginPath();
       ctx.moveTo(x0, y0);
       ctx.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
@@ -157,18 +166,43 @@ export class Overlay {
       ctx.arc(x1, y1, 2.5, 0, 7);
       ctx.fill();
     }
+    ctx.globalAlpha = 1;
+  }
+
+  // The dependency chain: from each event to the next in a thicker line.
+  private paintChain(): void {
+    const {chain, base} = this.state, {ctx, colours} = this;
+    ctx.strokeStyle = ctx.fillStyle = colours.hit;
+    ctx.lineWidth = 2;
+    for (let i = 0; i < chain.length; ++i) {
+      const event = chain[i], x = this.x(base.relative(event.start_ns));
+      const unit = this.unitOf(event.stream, event.row, event.depth), y = (unit + 0.5) * kUnit;
+      if (unit < 0) continue;
+      ctx.beginPath();
+      ctx.arc(x, y, 4, 0, 7);
+      ctx.fill();
+      const next = chain[i + 1], nextUnit = next ? this.unitOf(next.stream, next.row, next.depth) : -1;
+      if (!next || nextUnit < 0) continue;
+      ctx.beginPath();
+      ctx.moveTo(x, y);
+      ctx.lineTo(this.x(base.relative(next.start_ns)), (nextUnit + 0.5) * kUnit);
+      ctx.stroke();
+    }
   }
 
   private paintHits(): void {
     const {hits, base, hit} = this.state, {ctx, colours} = this;
     ctx.strokeStyle = colours.hit;
     hits.forEach((entry, i) => {
-      const from = base.relative(entry.start_ns), unit = this.unitOf(entry.stream, entry.row, this.depthOf(entry.stream, entry.row, from, entry.name));
+      const from = base.relative(entry.start_ns),
+            unit = this.unitOf(entry.stream, entry.row, this.depthOf(entry.stream, entry.row, from, entry.name));
       if (unit < 0) return;
       const left = this.x(from), right = Math.max(left + 3, this.x(from + Number(entry.duration_ns)));
       if (right < 0 || left > this.width) return;
       ctx.lineWidth = i === hit ? 2.5 : 1.2;
-      ctx.strokeRect(Math.max(-3, left) + 0.5, unit * kUnit + 0.5, Math.min(this.width + 6, right) - Math.max(-3, left), kUnit - 2);
+      ctx.strokeRect(
+          Math.max(-3, left) + 0.5, unit * kUnit + 0.5, Math.min(this.width + 6, right) - Math.max(-3, left),
+          kUnit - 2);
     });
   }
 
@@ -201,7 +235,8 @@ export class Overlay {
   }
 
   private paintDrag(drag: Drag): void {
-    const {ctx, colours} = this, left = this.x(Math.min(drag.from, drag.to)), right = this.x(Math.max(drag.from, drag.to));
+    const {ctx, colours} = this, left = this.x(Math.min(drag.from, drag.to)),
+                right = this.x(Math.max(drag.from, drag.to));
     const top = drag.kind === 'box' ? drag.firstUnit * kUnit : 0;
     const height = drag.kind === 'box' ? (drag.lastUnit - drag.firstUnit + 1) * kUnit : this.height;
     ctx.fillStyle = colours.accent;

@@ -5,6 +5,7 @@ import {LayoutPass, PassView} from '../model/layout_pass';
 import {Palette} from '../model/palette';
 import {SpanTile} from '../model/span_tile';
 import {axisStep, formatCount, formatDuration} from '../model/text_format';
+
 import {LabelPainter} from './label_painter';
 import {ThemeColours} from './theme_colours';
 import {TimelineState} from './timeline_state';
@@ -31,7 +32,7 @@ function makeStripCanvas(width: number, height: number): StripCanvas {
 export class Painter {
   readonly list = new DrawList();
   unitPx = kUnit;
-  width = 0;   // px of the device
+  width = 0;  // px of the device
   height = 0;
   scale = 1;
   private readonly ctx: CanvasRenderingContext2D;
@@ -39,7 +40,8 @@ export class Painter {
   private readonly pass: LayoutPass;
   private palette: Palette;
   private colours = new ThemeColours();
-  private strip: {canvas: StripCanvas, ctx: CanvasRenderingContext2D, image: ImageData, pixels: Uint32Array} | null = null;
+  private strip: {canvas: StripCanvas, ctx: CanvasRenderingContext2D, image: ImageData, pixels: Uint32Array}|null =
+      null;
   private counter = new Float32Array(0);
   private hatches = new Map<string, CanvasPattern>();
   private readonly view: PassView = {from: 0, nsPerPx: 1, width: 0, strips: 0};
@@ -69,7 +71,8 @@ export class Painter {
   resize(cssWidth: number, cssHeight: number): void {
     this.scale = window.devicePixelRatio || 1;
     this.unitPx = Math.round(kUnit * this.scale);
-    const width = Math.max(1, Math.round(cssWidth * this.scale)), height = Math.max(1, Math.round(cssHeight * this.scale));
+    const width = Math.max(1, Math.round(cssWidth * this.scale)),
+          height = Math.max(1, Math.round(cssHeight * this.scale));
     if (width === this.width && height === this.height) return;
     this.width = this.canvas.width = width;
     this.height = this.canvas.height = height;
@@ -80,7 +83,7 @@ export class Painter {
   }
 
   // Draws one frame. `moving`: fewer labels, so that the next frame is in time.
-  paint(visible: VisibleTracks, tileOf: {tileOf(stream: number): SpanTile | null}, moving: boolean): void {
+  paint(visible: VisibleTracks, tileOf: {tileOf(stream: number): SpanTile|null}, moving: boolean): void {
     const {viewport} = this.state, {view, list, ctx} = this;
     this.refreshPalette();
     view.from = viewport.from;
@@ -90,21 +93,25 @@ export class Painter {
     list.clear();
     const strip = this.prepareStrip();
     this.fillBackground(strip.pixels, visible);
-    for (let i = 0; i < visible.count; ++i) this.layOut(visible, i, tileOf.tileOf(visible.tracks[i].stream), strip.pixels);
+    for (let i = 0; i < visible.count; ++i)
+      this.layOut(visible, i, tileOf.tileOf(visible.tracks[i].stream), strip.pixels);
     this.fillSpans(strip.pixels);
     strip.ctx.putImageData(strip.image, 0, 0);
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(strip.canvas, 0, 0, this.width, view.strips, 0, 0, this.width, view.strips * this.unitPx);
     this.paintLines(visible);
-    for (let r = 0; r < list.rowCount; ++r) if (list.rows[r].row.isCounter) this.paintCounter(r);
+    for (let r = 0; r < list.rowCount; ++r)
+      if (list.rows[r].row.isCounter) this.paintCounter(r);
     for (let i = 0; i < visible.count; ++i) this.paintGaps(visible, i);
     this.labels.setFont(`${Math.round(11 * this.scale)}px ${kFont}`);
-    this.labels.paint(ctx, list, (moving ? kLabelFromMoving : kLabelFrom) * this.scale, this.unitPx, this.colours.label);
+    this.labels.paint(
+        ctx, list, (moving ? kLabelFromMoving : kLabelFrom) * this.scale, this.unitPx, this.colours.label);
   }
 
   private refreshPalette(): void {
     const {categories} = this.state.names;
-    if (this.palette.abgr.length !== Math.max(1, categories.length) * 3) this.palette = new Palette(categories, this.colours.dark);
+    if (this.palette.abgr.length !== Math.max(1, categories.length) * 3)
+      this.palette = new Palette(categories, this.colours.dark);
   }
 
   private prepareStrip(): NonNullable<Painter['strip']> {
@@ -124,11 +131,14 @@ export class Painter {
     for (let i = 0; i < visible.count; ++i) {
       const track = visible.tracks[i];
       if (track.kind === 'row') continue;
-      const unit = visible.unit[i], colour = track.kind === 'instance' ? colours.header : track.expanded ? colours.band : 0;
+      const unit = visible.unit[i],
+            colour = track.kind === 'instance' ? colours.header
+          : track.expanded                     ? colours.band
+                                               : 0;
       if (colour !== 0 && unit >= 0 && unit < this.strips) pixels.fill(colour, unit * width, (unit + 1) * width);
     }
     const {grid} = colours, step = axisStep(this.view.nsPerPx, 110 * this.scale);
-    for (let t = Math.ceil(this.view.from / step) * step; ; t += step) {
+    for (let t = Math.ceil(this.view.from / step) * step;; t += step) {
       const x = Math.floor((t - this.view.from) / this.view.nsPerPx);
       if (x >= width) break;
       for (let at = x; at < pixels.length; at += width) pixels[at] = grid;
@@ -136,7 +146,7 @@ export class Painter {
   }
 
   // Lays out the rows of one track, and marks where no answer covers it.
-  private layOut(visible: VisibleTracks, i: number, tile: SpanTile | null, pixels: Uint32Array): void {
+  private layOut(visible: VisibleTracks, i: number, tile: SpanTile|null, pixels: Uint32Array): void {
     const track = visible.tracks[i], unit = visible.unit[i];
     if (track.kind === 'instance' || (track.kind === 'rank' && track.expanded)) return;
     this.fillUnknown(pixels, unit, track.units, tile);
@@ -162,7 +172,7 @@ export class Painter {
     }
   }
 
-  private fillUnknown(pixels: Uint32Array, unit: number, units: number, tile: SpanTile | null): void {
+  private fillUnknown(pixels: Uint32Array, unit: number, units: number, tile: SpanTile|null): void {
     const {begin, end} = this.state.layout, {view, width} = this, colour = this.colours.pixels.unknown;
     const px = (time: number): number => Math.max(0, Math.min(width, Math.round((time - view.from) / view.nsPerPx)));
     const left = px(begin), right = px(end), from = tile ? px(tile.from) : right, to = tile ? px(tile.to) : right;
@@ -176,9 +186,12 @@ export class Painter {
   private fillSpans(pixels: Uint32Array): void {
     const {list, width} = this, {abgr} = this.palette;
     for (let i = 0; i < list.count; ++i) {
-      const length = list.end[i] - list.begin[i], at = list.strip[i] * width + list.begin[i], colour = abgr[list.colour[i]];
-      if (length === 1) pixels[at] = colour;
-      else for (let p = at, end = at + (length >= 3 ? length - 1 : length); p < end; ++p) pixels[p] = colour;
+      const length = list.end[i] - list.begin[i], at = list.strip[i] * width + list.begin[i],
+            colour = abgr[list.colour[i]];
+      if (length === 1)
+        pixels[at] = colour;
+      else
+        for (let p = at, end = at + (length >= 3 ? length - 1 : length); p < end; ++p) pixels[p] = colour;
     }
   }
 
@@ -187,7 +200,8 @@ export class Painter {
     ctx.fillStyle = colours.background;
     for (let u = 1; u <= this.strips; ++u) ctx.fillRect(0, u * unitPx - 1, this.width, 1);
     ctx.fillStyle = colours.line;
-    for (let i = 0; i < visible.count; ++i) ctx.fillRect(0, (visible.unit[i] + visible.tracks[i].units) * unitPx - 1, this.width, 1);
+    for (let i = 0; i < visible.count; ++i)
+      ctx.fillRect(0, (visible.unit[i] + visible.tracks[i].units) * unitPx - 1, this.width, 1);
     if (visible.pinnedUnits > 0) {
       ctx.fillStyle = colours.accent;
       ctx.fillRect(0, visible.pinnedUnits * unitPx - 1, this.width, 1);
@@ -215,7 +229,8 @@ export class Painter {
   // Losses, suspensions and damage are drawn where they are, never only counted.
   private paintGaps(visible: VisibleTracks, i: number): void {
     const track = visible.tracks[i], {ctx, view, unitPx, colours} = this;
-    if (track.kind === 'instance' || (track.kind === 'rank' && track.expanded) || track.row?.source === 'counter') return;
+    if (track.kind === 'instance' || (track.kind === 'rank' && track.expanded) || track.row?.source === 'counter')
+      return;
     for (const gap of this.state.layout.stream(track.stream)?.gaps ?? []) {
       const left = Math.max(0, (gap.from - view.from) / view.nsPerPx);
       const right = Math.min(this.width, Math.max((gap.to - view.from) / view.nsPerPx, left + 3 * this.scale));
@@ -231,7 +246,8 @@ export class Painter {
       ctx.fillRect(left, y, 1, height);
       ctx.fillRect(right - 1, y, 1, height);
       const isFirst = track.kind === 'rank' || this.state.tree.rowsOf.get(track.stream)?.[0] === track.row;
-      if (isFirst && right - left > 90 * this.scale) this.paintGapText(gap, left, y + Math.min(height, unitPx) / 2, right - left);
+      if (isFirst && right - left > 90 * this.scale)
+        this.paintGapText(gap, left, y + Math.min(height, unitPx) / 2, right - left);
     }
   }
 
@@ -247,7 +263,7 @@ export class Painter {
     ctx.fillText(text, left + 10, y);
   }
 
-  private hatch(colour: string, isCalm: boolean): CanvasPattern | string {
+  private hatch(colour: string, isCalm: boolean): CanvasPattern|string {
     let pattern = this.hatches.get(colour);
     if (!pattern) {
       const size = Math.round((isCalm ? 8 : 6) * this.scale), tile = document.createElement('canvas');
@@ -273,5 +289,6 @@ export function gapText(gap: Gap): string {
   const length = formatDuration(gap.to - gap.from);
   if (gap.kind === 'suspension') return `suspended for ${length}`;
   const what = gap.kind === 'damage' ? 'damaged' : 'lost';
-  return gap.events > 0 ? `${formatCount(gap.events)} events ${what} in ${length}` : `events ${what} in ${length}, number unknown`;
+  return gap.events > 0 ? `${formatCount(gap.events)} events ${what} in ${length}`
+                        : `events ${what} in ${length}, number unknown`;
 }

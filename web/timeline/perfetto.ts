@@ -23,7 +23,8 @@ export class PerfettoHandOver {
 
   set address(text: string) {
     const url = new URL(text);
-    if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new Error('the address begins with https:// or http://');
+    if (url.protocol !== 'https:' && url.protocol !== 'http:')
+      throw new Error('the address begins with https:// or http://');
     localStorage.setItem(kAddressKey, url.origin + url.pathname.replace(/\/$/, ''));
   }
 
@@ -32,8 +33,11 @@ export class PerfettoHandOver {
     const address = this.address, target = window.open(address);
     if (!target) throw new Error('the browser blocked the window; allow windows for this page and try again');
     try {
-      const [buffer] = await Promise.all([this.read(captureId, query), this.waitUntilReady(target, new URL(address).origin)]);
-      target.postMessage({perfetto: {buffer, title: safeText(title, 200), fileName: 'neurontrace.pftrace', keepApiOpen: false}}, new URL(address).origin);
+      const [buffer] =
+          await Promise.all([this.read(captureId, query), this.waitUntilReady(target, new URL(address).origin)]);
+      target.postMessage(
+          {perfetto: {buffer, title: safeText(title, 200), fileName: 'neurontrace.pftrace', keepApiOpen: false}},
+          new URL(address).origin);
       return {bytes: buffer.byteLength};
     } catch (error) {
       target.close();
@@ -44,9 +48,13 @@ export class PerfettoHandOver {
   private async read(captureId: string, query: Query): Promise<ArrayBuffer> {
     const answer = await this.api.exportFile(captureId, {...query, format: 'pftrace'});
     const length = Number(answer.headers.get('content-length') ?? 0);
-    if (length > kBytesMax) throw new Error(`the window makes a trace of ${Math.round(length / 1e6)} MB, and Perfetto takes 200 MB from a page: zoom in or choose fewer ranks`);
+    if (length > kBytesMax)
+      throw new Error(`the window makes a trace of ${
+          Math.round(length / 1e6)} MB, and Perfetto takes 200 MB from a page: zoom in or choose fewer ranks`);
     const buffer = await answer.arrayBuffer();
-    if (buffer.byteLength > kBytesMax) throw new Error('the trace is larger than the 200 MB that Perfetto takes from a page: zoom in or choose fewer ranks');
+    if (buffer.byteLength > kBytesMax)
+      throw new Error(
+          'the trace is larger than the 200 MB that Perfetto takes from a page: zoom in or choose fewer ranks');
     return buffer;
   }
 
@@ -62,9 +70,13 @@ export class PerfettoHandOver {
         if (event.source === target && event.origin === origin && event.data === 'PONG') end(resolve);
       };
       const timer = setInterval(() => {
-        if (target.closed) end(() => reject(new Error('its window was closed')));
-        else if (++pings > kPingsMax) end(() => reject(new Error(`${origin} does not answer; choose another address in the menu if this network is closed`)));
-        else target.postMessage('PING', origin);
+        if (target.closed)
+          end(() => reject(new Error('its window was closed')));
+        else if (++pings > kPingsMax)
+          end(() => reject(new Error(
+                  `${origin} does not answer; choose another address in the menu if this network is closed`)));
+        else
+          target.postMessage('PING', origin);
       }, kPingMs);
       addEventListener('message', onMessage);
     });

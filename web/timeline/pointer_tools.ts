@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import {SpanTile, firstAtLeast} from '../model/span_tile';
-import {ChosenSpan, TimelineHost} from './timeline_host';
+import {firstAtLeast, SpanTile} from '../model/span_tile';
+
 import {kUnit} from './painter';
 import {Stage} from './stage';
+import {ChosenSpan, TimelineHost} from './timeline_host';
 import {Tooltip} from './tooltip';
 
 export const kSelect = 1, kPan = 2, kZoom = 3, kTime = 4;
@@ -80,7 +81,15 @@ export class PointerTools {
     this.tooltip.hide();
     if (this.pans(event, tool)) return;
     const time = viewport.timeAt(x, this.stage.width), unit = Math.floor(y / kUnit);
-    this.stage.overlay.drag = {kind: tool === kSelect ? 'box' : tool === kZoom ? 'zoom' : 'range', from: time, to: time, firstUnit: unit, lastUnit: unit};
+    this.stage.overlay.drag = {
+      kind: tool === kSelect ? 'box'
+          : tool === kZoom   ? 'zoom'
+                             : 'range',
+      from: time,
+      to: time,
+      firstUnit: unit,
+      lastUnit: unit
+    };
   }
 
   private pans(event: PointerEvent, tool: number): boolean {
@@ -125,7 +134,8 @@ export class PointerTools {
       return this.host.viewChanged();
     }
     const isAll = drag.kind === 'range';
-    this.host.chooseBox({from, to, streams: isAll ? this.shownStreams() : this.streamsIn(drag.firstUnit, drag.lastUnit)});
+    this.host.chooseBox(
+        {from, to, streams: isAll ? this.shownStreams() : this.streamsIn(drag.firstUnit, drag.lastUnit)});
   }
 
   private onDouble(event: MouseEvent): void {
@@ -152,8 +162,11 @@ export class PointerTools {
     const before = state.span;
     if (extend && before) {
       // ctrl: from the span chosen before to this one.
-      return this.host.chooseBox({from: Math.min(before.from, span.from), to: Math.max(before.to, span.to),
-                                  streams: [...new Set([before.stream, span.stream])]});
+      return this.host.chooseBox({
+        from: Math.min(before.from, span.from),
+        to: Math.max(before.to, span.to),
+        streams: [...new Set([before.stream, span.stream])]
+      });
     }
     this.host.chooseSpan(span);
   }
@@ -161,29 +174,37 @@ export class PointerTools {
   private hover(x: number, y: number, event: PointerEvent): void {
     const {painter, overlay} = this.stage, unit = Math.floor(y / kUnit);
     overlay.hovered = painter.list.hit(x * painter.scale, unit, kHitReachPx);
-    this.stage.canvasBox.style.cursor = this.host.state.tool === kPan ? 'grab' : this.host.state.tool === kZoom ? 'zoom-in'
-      : this.host.state.tool === kTime ? 'col-resize' : overlay.hovered >= 0 ? 'pointer' : 'default';
+    this.stage.canvasBox.style.cursor = this.host.state.tool === kPan ? 'grab'
+        : this.host.state.tool === kZoom                              ? 'zoom-in'
+        : this.host.state.tool === kTime                              ? 'col-resize'
+        : overlay.hovered >= 0                                        ? 'pointer'
+                                                                      : 'default';
     const position = this.stage.visible.at(unit), track = position >= 0 ? this.stage.visible.tracks[position] : null;
-    if (overlay.hovered >= 0) this.tooltip.showSpan(this.spanOf(overlay.hovered), event.clientX, event.clientY);
-    else if (track && track.stream >= 0) this.tooltip.showPlace(track, this.time, this.counterAt(track.stream, track.row?.row ?? -1), event.clientX, event.clientY);
-    else this.tooltip.hide();
+    if (overlay.hovered >= 0)
+      this.tooltip.showSpan(this.spanOf(overlay.hovered), event.clientX, event.clientY);
+    else if (track && track.stream >= 0)
+      this.tooltip.showPlace(
+          track, this.time, this.counterAt(track.stream, track.row?.row ?? -1), event.clientX, event.clientY);
+    else
+      this.tooltip.hide();
   }
 
-  private counterAt(stream: number, row: number): {value: number, unit: string} | null {
+  private counterAt(stream: number, row: number): {value: number, unit: string}|null {
     const tile = this.stage.tileOf(stream), found = tile?.byStream.get(stream)?.find(other => other.row === row);
     if (!tile || !found?.isCounter) return null;
     const i = firstAtLeast(found.start, (this.time - tile.from) / tile.unitNs) - 1;
     return i >= 0 ? {value: found.value[i], unit: found.unit} : null;
   }
 
-  private spanAt(x: number, y: number): ChosenSpan | null {
+  private spanAt(x: number, y: number): ChosenSpan|null {
     const {painter} = this.stage, i = painter.list.hit(x * painter.scale, Math.floor(y / kUnit), kHitReachPx);
     return i >= 0 ? this.spanOf(i) : null;
   }
 
   // A rectangle of the painter's list as a span.
   spanOf(index: number): ChosenSpan {
-    const {list} = this.stage.painter, {names} = this.host.state, {tile, row} = list.rows[list.row[index]], item = list.item[index];
+    const {list} = this.stage.painter, {names} = this.host.state, {tile, row} = list.rows[list.row[index]],
+          item = list.item[index];
     return chosenSpan(tile, row, item, names.names, names.categories, names.categoryOf);
   }
 
@@ -191,19 +212,32 @@ export class PointerTools {
     const {visible} = this.stage, streams = new Set<number>();
     for (let i = 0; i < visible.count; ++i) {
       const track = visible.tracks[i];
-      if (track.stream >= 0 && visible.unit[i] <= last && visible.unit[i] + track.units > first) streams.add(track.stream);
+      if (track.stream >= 0 && visible.unit[i] <= last && visible.unit[i] + track.units > first)
+        streams.add(track.stream);
     }
     return [...streams];
   }
 
   shownStreams(): number[] {
     const {tree} = this.host.state;
-    return [...new Set([...tree.pinnedTracks, ...tree.tracks].filter(track => track.stream >= 0).map(track => track.stream))];
+    return [...new Set(
+        [...tree.pinnedTracks, ...tree.tracks].filter(track => track.stream >= 0).map(track => track.stream))];
   }
 }
 
-function chosenSpan(tile: SpanTile, row: SpanTile['rows'][number], item: number, names: string[], categories: string[], categoryOf: number[]): ChosenSpan {
+function chosenSpan(
+    tile: SpanTile, row: SpanTile['rows'][number], item: number, names: string[], categories: string[],
+    categoryOf: number[]): ChosenSpan {
   const from = tile.timeOf(row, item), name = tile.nameNumbers[row.nameOf[item]];
-  return {stream: row.stream, row: row.row, name: names[name] ?? '', category: categories[categoryOf[name]] ?? '', from,
-          to: from + tile.durationOf(row, item), count: row.count[item], flags: row.flags[item], depth: row.depthOf[item]};
+  return {
+    stream: row.stream,
+    row: row.row,
+    name: names[name] ?? '',
+    category: categories[categoryOf[name]] ?? '',
+    from,
+    to: from + tile.durationOf(row, item),
+    count: row.count[item],
+    flags: row.flags[item],
+    depth: row.depthOf[item]
+  };
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {axisStep, formatAxisTime} from '../model/text_format';
+
 import {ThemeColours} from './theme_colours';
 import {TimelineState} from './timeline_state';
 

@@ -4,8 +4,9 @@ import {Hit, SearchReply} from '../api/api_types';
 import {parseQuery} from '../model/query';
 import {formatCount, formatDuration, formatMoment} from '../model/text_format';
 import {parseCount} from '../model/time_base';
-import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
 import {DataTable} from '../widgets/data_table';
+import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
+
 import {Panel} from './dock';
 import {TimelineHost} from './timeline_host';
 
@@ -16,11 +17,18 @@ export class SearchPanel implements Panel {
   readonly name = 'search';
   readonly title = 'Search';
   readonly element = element('div', {class: 'panel'});
-  readonly input = element('input', {type: 'search', class: 'search-input', placeholder: 'Search: words dur>10ms rank:13', 'aria-label': 'Search all events',
-                                     spellcheck: 'false', autocomplete: 'off', maxlength: 500});
+  readonly input = element('input', {
+    type: 'search',
+    class: 'search-input',
+    placeholder: 'Search: words dur>10ms rank:13',
+    'aria-label': 'Search all events',
+    spellcheck: 'false',
+    autocomplete: 'off',
+    maxlength: 500
+  });
   readonly box = element('div', {class: 'search-box', role: 'search'});
   private readonly count = element('span', {class: 'search-count', role: 'status'});
-  private abort: AbortController | null = null;
+  private abort: AbortController|null = null;
   private asked = '';
 
   constructor(private readonly host: TimelineHost) {
@@ -28,8 +36,12 @@ export class SearchPanel implements Panel {
       if (event.key === 'Enter') this.enter(event.shiftKey ? -1 : 1);
       if (event.key === 'Escape') this.input.blur();
     });
-    this.input.addEventListener('search', () => { if (!this.input.value) this.search(''); });
-    this.box.append(this.input, this.count, iconButton('up', 'Previous hit (N)', () => this.step(-1)), iconButton('down', 'Next hit (n)', () => this.step(1)));
+    this.input.addEventListener('search', () => {
+      if (!this.input.value) this.search('');
+    });
+    this.box.append(
+        this.input, this.count, iconButton('up', 'Previous hit (N)', () => this.step(-1)),
+        iconButton('down', 'Next hit (n)', () => this.step(1)));
     this.showEmpty();
   }
 
@@ -62,13 +74,17 @@ export class SearchPanel implements Panel {
     const {state} = this.host, n = state.hits.length;
     if (n === 0) return;
     // The first step goes to the first hit in or after the window.
-    const next = state.hit >= 0 ? (state.hit + by + n) % n : Math.max(0, state.hits.findIndex(hit => state.base.relative(hit.start_ns) >= state.viewport.from));
+    const next = state.hit >= 0
+        ? (state.hit + by + n) % n
+        : Math.max(0, state.hits.findIndex(hit => state.base.relative(hit.start_ns) >= state.viewport.from));
     this.go(next);
   }
 
   private enter(step: number): void {
-    if (this.input.value.trim() === this.asked && this.host.state.hits.length) this.step(step);
-    else this.search(this.input.value);
+    if (this.input.value.trim() === this.asked && this.host.state.hits.length)
+      this.step(step);
+    else
+      this.search(this.input.value);
   }
 
   private async load(text: string, isRestored: boolean): Promise<void> {
@@ -76,7 +92,9 @@ export class SearchPanel implements Panel {
     replaceChildren(this.element, notice('loading', `Searching for ${text}`));
     this.count.textContent = '…';
     try {
-      const reply = await api.search(state.captureId, {q: text, from: base.absolute(layout.begin), to: base.absolute(layout.end), limit: kHitsMax}, abort.signal);
+      const reply = await api.search(
+          state.captureId, {q: text, from: base.absolute(layout.begin), to: base.absolute(layout.end), limit: kHitsMax},
+          abort.signal);
       if (this.asked !== text) return;
       state.hits = [...reply.hits].sort((a, b) => base.relative(a.start_ns) - base.relative(b.start_ns));
       state.density = reply.density ?? [];
@@ -87,7 +105,9 @@ export class SearchPanel implements Panel {
       if (isAbort(error)) return;
       const {message, hint} = describeError(error);
       this.count.textContent = '';
-      replaceChildren(this.element, notice('error', `The search failed: ${message}`, hint, button('Try again', () => this.search(text))));
+      replaceChildren(
+          this.element,
+          notice('error', `The search failed: ${message}`, hint, button('Try again', () => this.search(text))));
       this.host.openPanel(this.name);
     }
   }
@@ -95,19 +115,42 @@ export class SearchPanel implements Panel {
   private show(reply: SearchReply, text: string): void {
     const {state} = this.host, total = parseCount(reply.total), least = reply.complete ? '' : 'at least ';
     this.count.textContent = `${least}${formatCount(total)}`;
-    const table = new DataTable<Hit>([
-      {title: 'Name', value: hit => hit.name, style: 'wide'},
-      {title: 'Rank', value: hit => state.streamLabel(hit.stream)},
-      {title: 'Row', value: hit => state.rowLabel(hit.stream, hit.row)},
-      {title: 'Begin', numeric: true, value: hit => state.base.relative(hit.start_ns), show: hit => formatMoment(state.base.relative(hit.start_ns))},
-      {title: 'Duration', numeric: true, value: hit => parseCount(hit.duration_ns), show: hit => formatDuration(parseCount(hit.duration_ns))},
-    ], 'Hits', 3, false, hit => this.go(state.hits.indexOf(hit)), kHitsMax);
+    const table = new DataTable<Hit>(
+        [
+          {title: 'Name', value: hit => hit.name, style: 'wide'},
+          {title: 'Rank', value: hit => state.streamLabel(hit.stream)},
+          {title: 'Row', value: hit => state.rowLabel(hit.stream, hit.row)},
+          {
+            title: 'Begin',
+            numeric: true,
+            value: hit => state.base.relative(hit.start_ns),
+            show: hit => formatMoment(state.base.relative(hit.start_ns))
+          },
+          {
+            title: 'Duration',
+            numeric: true,
+            value: hit => parseCount(hit.duration_ns),
+            show: hit => formatDuration(parseCount(hit.duration_ns))
+          },
+        ],
+        'Hits', 3, false, hit => this.go(state.hits.indexOf(hit)), kHitsMax);
     table.show(state.hits);
-    const head = element('div', {class: 'panel-head'}, element('strong', {}, `${least}${formatCount(total)} events`),
-                         element('span', {class: 'faint'}, `on ${formatCount(reply.ranks)} ranks, in ${formatCount(reply.scanned_chunks)} chunks`),
-                         total > state.hits.length && element('span', {class: 'faint'}, `the first ${formatCount(state.hits.length)} are listed; narrow the search to see others`));
-    replaceChildren(this.element, head, total > 0 ? table.element
-      : notice('empty', `No event matches ${text}`, 'All words must occur in an event’s name or arguments. Fewer words find more; name:… is exact.'));
+    const head = element(
+        'div', {class: 'panel-head'}, element('strong', {}, `${least}${formatCount(total)} events`),
+        element(
+            'span', {class: 'faint'},
+            `on ${formatCount(reply.ranks)} ranks, in ${formatCount(reply.scanned_chunks)} chunks`),
+        total > state.hits.length &&
+            element(
+                'span', {class: 'faint'},
+                `the first ${formatCount(state.hits.length)} are listed; narrow the search to see others`));
+    replaceChildren(
+        this.element, head,
+        total > 0
+            ? table.element
+            : notice(
+                  'empty', `No event matches ${text}`,
+                  'All words must occur in an event’s name or arguments. Fewer words find more; name:… is exact.'));
   }
 
   private go(index: number): void {
@@ -116,14 +159,21 @@ export class SearchPanel implements Panel {
     state.hit = index;
     this.count.textContent = `${index + 1} / ${formatCount(state.hits.length)}`;
     const from = state.base.relative(hit.start_ns), to = from + parseCount(hit.duration_ns);
-    this.host.chooseSpan({stream: hit.stream, row: hit.row, name: hit.name, category: '', from, to, count: 1, flags: 0, depth: 0});
-    if (to - from < state.viewport.span / 400) state.viewport.show(from - (to - from) * 20 - 50, to + (to - from) * 20 + 50);
+    this.host.chooseSpan(
+        {stream: hit.stream, row: hit.row, name: hit.name, category: '', from, to, count: 1, flags: 0, depth: 0});
+    if (to - from < state.viewport.span / 400)
+      state.viewport.show(from - (to - from) * 20 - 50, to + (to - from) * 20 + 50);
     this.host.reveal(hit.stream, hit.row, from, to);
     this.host.openPanel(this.name);
   }
 
   private showEmpty(): void {
-    replaceChildren(this.element, notice('empty', 'Search the whole capture', 'Words of a name or argument, rank:13, rank:8-15, type:cc_running, name:exact, ' +
-      'dur>10ms, dur<5us, core:5, arg:key=value, "two words", -without. Press / to type, n and N for the next and the previous hit.'));
+    replaceChildren(
+        this.element,
+        notice(
+            'empty', 'Search the whole capture',
+            'Words of a name or argument, rank:13, rank:8-15, type:cc_running, name:exact, ' +
+                'dur>10ms, dur<5us, core:5, arg:key=value, "two words", -without. ' +
+                'Press / to type, n and N for the next and the previous hit.'));
   }
 }

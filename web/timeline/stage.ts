@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+import {sentences} from '../model/safe_text';
 import {SpanTile} from '../model/span_tile';
-import {element} from '../widgets/dom';
+import {formatCount} from '../model/text_format';
+import {element, notice, replaceChildren} from '../widgets/dom';
+
 import {BlockLoader, kBlockStreams} from './block_loader';
 import {Minimap} from './minimap';
 import {Overlay} from './overlay';
-import {Painter, kUnit} from './painter';
+import {kUnit, Painter} from './painter';
 import {Ruler} from './ruler';
 import {TimelineHost} from './timeline_host';
 import {TreePanel} from './tree_panel';
@@ -23,23 +26,30 @@ export class Stage {
   readonly ruler: Ruler;
   readonly tree: TreePanel;
   readonly loader: BlockLoader;
-  readonly canvasBox = element('div', {class: 'canvas-box', tabindex: '0', role: 'application',
-                                       'aria-label': 'Timeline. W and S zoom, A and D pan; press ? for all keys. The panel Table lists the events in view.'});
+  readonly canvasBox = element('div', {
+    class: 'canvas-box',
+    tabindex: '0',
+    role: 'application',
+    'aria-label': 'Timeline. W and S zoom, A and D pan; press ? for all keys. The panel Table lists the events in view.'
+  });
   readonly corner = element('div', {class: 'corner'});
   topUnit = 0;
-  width = 1;   // CSS px of the canvas
+  cutText = '';
+  width = 1;  // CSS px of the canvas
   height = 1;
   private readonly scroller = element('div', {class: 'scroller', tabindex: '-1', 'aria-hidden': 'true'});
   private readonly spacer = element('div');
   private readonly lanes = element('div', {class: 'lanes'});
-  private readonly status = element('div', {class: 'load-status', role: 'status'});
+  private readonly status = element('div', {class: 'load-status', role: 'status', hidden: true});
+  private readonly empty = element('div', {class: 'stage-empty', hidden: true});
   private readonly wantedBlocks: number[] = [];
   private frame = 0;
   private spansDirty = true;
   private movedAt = 0;
   private restTimer = 0;
 
-  constructor(private readonly host: TimelineHost, onTile: {tileArrived(tile: SpanTile): void, loadingChanged(): void}) {
+  constructor(
+      private readonly host: TimelineHost, onTile: {tileArrived(tile: SpanTile): void, loadingChanged(): void}) {
     const spans = element('canvas', {class: 'spans'}), over = element('canvas', {class: 'over'});
     this.painter = new Painter(spans, host.state);
     this.overlay = new Overlay(over, host.state, this.painter, this.visible);
@@ -47,11 +57,15 @@ export class Stage {
     this.ruler = new Ruler(host.state);
     this.tree = new TreePanel(host, this);
     this.loader = new BlockLoader(host, onTile);
-    this.canvasBox.append(spans, over, this.status);
+    this.canvasBox.append(spans, over, this.empty, this.status);
     this.scroller.appendChild(this.spacer);
     this.lanes.append(this.tree.element, this.makeSplitter(), this.canvasBox, this.scroller);
-    this.element = element('div', {class: 'stage'}, element('div', {class: 'stage-head'}, this.corner,
-                           element('div', {class: 'rulers'}, this.minimap.canvas, this.ruler.canvas)), this.lanes);
+    this.element = element(
+        'div', {class: 'stage'},
+        element(
+            'div', {class: 'stage-head'}, this.corner,
+            element('div', {class: 'rulers'}, this.minimap.canvas, this.ruler.canvas)),
+        this.lanes);
     this.scroller.addEventListener('scroll', () => this.onScroll());
     new ResizeObserver(() => this.resize()).observe(this.canvasBox);
     document.addEventListener('themechange', this.onTheme);
@@ -65,10 +79,13 @@ export class Stage {
   }
 
   // The answer to draw a stream with.
-  tileOf(stream: number): SpanTile | null {
+  tileOf(stream: number): SpanTile|null {
     const {state} = this.host, {viewport} = state, index = state.layout.index(stream);
     if (index < 0) return null;
-    return state.store.best(Math.floor(index / kBlockStreams), viewport.from, viewport.to, viewport.span / this.painter.width)?.tile ?? null;
+    return state.store
+               .best(Math.floor(index / kBlockStreams), viewport.from, viewport.to, viewport.span / this.painter.width)
+               ?.tile ??
+        null;
   }
 
   // Draws in the next frame. `spans`: not only what lies over them.
@@ -79,6 +96,7 @@ export class Stage {
   }
 
   tracksChanged(): void {
+    this.showEmpty();
     this.spacer.style.height = `${this.host.state.tree.units * kUnit}px`;
     this.scrollTo(this.topUnit);
   }
@@ -89,8 +107,10 @@ export class Stage {
 
   showUnits(top: number, units: number): void {
     const room = this.scrolledUnits;
-    if (top < this.topUnit) this.scrollTo(top);
-    else if (top + units > this.topUnit + room) this.scrollTo(top + units - room);
+    if (top < this.topUnit)
+      this.scrollTo(top);
+    else if (top + units > this.topUnit + room)
+      this.scrollTo(top + units - room);
   }
 
   scrollTo(unit: number): void {
@@ -106,9 +126,31 @@ export class Stage {
     this.status.hidden = !text;
   }
 
+  // Says why there is no rank to be seen, and what to do.
+  private showEmpty(): void {
+    const {tree, layout} = this.host.state;
+    this.empty.hidden = tree.tracks.length + tree.pinnedTracks.length > 0;
+    if (this.empty.hidden) return;
+    let title = 'All ranks are hidden', hint = 'Choose “show hidden” at the left.';
+    if (!layout.streams.length && layout.live) {
+      title = 'No event has arrived yet';
+      hint = 'The page shows events as soon as they are stored.';
+    } else if (!layout.streams.length) {
+      title = 'The capture has no events';
+      hint = 'Its certificate says which workers took part, and why others did not.';
+    } else if (!tree.filter.isEmpty) {
+      title = 'No rank matches the filter';
+      hint = 'Clear the filter box at the left to see all ranks.';
+    }
+    replaceChildren(this.empty, notice('empty', title, hint));
+  }
+
   // Units of the screen below the pinned tracks that are whole.
   private get scrolledUnits(): number {
-    return Math.max(1, Math.floor(this.height / kUnit) - Math.min(this.host.state.tree.pinnedUnits, Math.floor(this.height / kUnit / 2)));
+    return Math.max(
+        1,
+        Math.floor(this.height / kUnit) -
+            Math.min(this.host.state.tree.pinnedUnits, Math.floor(this.height / kUnit / 2)));
   }
 
   private readonly onTheme = (): void => {
@@ -156,6 +198,21 @@ export class Stage {
     this.overlay.paint();
   }
 
+  // What the answers on the screen left out, and chunks that could not be read: never silently.
+  private noteCut(): void {
+    const {state} = this.host, {viewport} = state;
+    let text = '', unreadable = 0;
+    for (const block of this.wantedBlocks) {
+      const tile = state.store.best(block, viewport.from, viewport.to, viewport.span / this.painter.width)?.tile;
+      text = text || (tile?.cut ?? '');
+      unreadable += tile?.unreadableChunks ?? 0;
+    }
+    if (unreadable > 0) text = sentences(text, `${formatCount(unreadable)} chunks cannot be read`);
+    if (text === this.cutText) return;
+    this.cutText = text;
+    this.host.cutChanged();
+  }
+
   // While the view moves, short labels are left out; they come when it rests.
   private drawAgainAtRest(): void {
     clearTimeout(this.restTimer);
@@ -171,12 +228,21 @@ export class Stage {
       const block = Math.floor(layout.index(stream) / kBlockStreams);
       if (block >= 0 && !wantedBlocks.includes(block)) wantedBlocks.push(block);
     }
+    this.noteCut();
     this.loader.want(wantedBlocks, viewport.from, viewport.to, this.painter.width);
   }
 
   private makeSplitter(): HTMLElement {
-    const splitter = element('div', {class: 'splitter', role: 'separator', tabindex: '0', 'aria-orientation': 'vertical', 'aria-label': 'Width of the tree',
-                                     'aria-valuenow': '250', 'aria-valuemin': kTreeWidthMin, 'aria-valuemax': kTreeWidthMax});
+    const splitter = element('div', {
+      class: 'splitter',
+      role: 'separator',
+      tabindex: '0',
+      'aria-orientation': 'vertical',
+      'aria-label': 'Width of the tree',
+      'aria-valuenow': '250',
+      'aria-valuemin': kTreeWidthMin,
+      'aria-valuemax': kTreeWidthMax
+    });
     const set = (width: number): void => {
       const limited = Math.max(kTreeWidthMin, Math.min(kTreeWidthMax, width));
       this.element.style.setProperty('--tree-width', `${limited}px`);

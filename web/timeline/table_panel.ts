@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import {csvText, fileName} from '../model/safe_text';
 import {kMerged} from '../model/span_tile';
 import {formatCount, formatDuration, formatMoment} from '../model/text_format';
-import {csvText, fileName} from '../model/safe_text';
 import {DataTable} from '../widgets/data_table';
 import {button, download, element, replaceChildren} from '../widgets/dom';
+
 import {Panel} from './dock';
 import {PointerTools} from './pointer_tools';
 import {Stage} from './stage';
@@ -21,16 +22,24 @@ export class TablePanel implements Panel {
   private readonly head = element('div', {class: 'panel-head', role: 'status'});
   private timer = 0;
 
-  constructor(private readonly host: TimelineHost, private readonly stage: Stage, private readonly pointer: PointerTools) {
+  constructor(
+      private readonly host: TimelineHost, private readonly stage: Stage, private readonly pointer: PointerTools) {
     const {state} = host;
-    this.table = new DataTable<ChosenSpan>([
-      {title: 'Begin', numeric: true, value: span => span.from, show: span => formatMoment(span.from)},
-      {title: 'Duration', numeric: true, value: span => span.to - span.from, show: span => formatDuration(span.to - span.from)},
-      {title: 'Name', value: span => span.name, style: 'wide'},
-      {title: 'Events', numeric: true, value: span => span.count, show: span => formatCount(span.count)},
-      {title: 'Rank', value: span => state.streamLabel(span.stream)},
-      {title: 'Row', value: span => state.rowLabel(span.stream, span.row)},
-    ], 'Events in view', 0, false, span => host.chooseSpan(span), kRowsMax);
+    this.table = new DataTable<ChosenSpan>(
+        [
+          {title: 'Begin', numeric: true, value: span => span.from, show: span => formatMoment(span.from)},
+          {
+            title: 'Duration',
+            numeric: true,
+            value: span => span.to - span.from,
+            show: span => formatDuration(span.to - span.from)
+          },
+          {title: 'Name', value: span => span.name, style: 'wide'},
+          {title: 'Events', numeric: true, value: span => span.count, show: span => formatCount(span.count)},
+          {title: 'Rank', value: span => state.streamLabel(span.stream)},
+          {title: 'Row', value: span => state.rowLabel(span.stream, span.row)},
+        ],
+        'Events in view', 0, false, span => host.chooseSpan(span), kRowsMax);
     replaceChildren(this.element, this.head, this.table.element);
   }
 
@@ -43,9 +52,13 @@ export class TablePanel implements Panel {
   // What is on the screen, as CSV.
   csv(): string {
     const {state} = this.host, rows = this.spans(Infinity);
-    return csvText([['begin_ns', 'duration_ns', 'name', 'category', 'events', 'rank', 'row'],
-                    ...rows.map(span => [state.base.absolute(span.from), span.to - span.from, span.name, span.category, span.count,
-                                         state.streamLabel(span.stream), state.rowLabel(span.stream, span.row)])]);
+    return csvText([
+      ['begin_ns', 'duration_ns', 'name', 'category', 'events', 'rank', 'row'],
+      ...rows.map(
+          span =>
+              [state.base.absolute(span.from), span.to - span.from, span.name, span.category, span.count,
+               state.streamLabel(span.stream), state.rowLabel(span.stream, span.row)])
+    ]);
   }
 
   private spans(limit: number): ChosenSpan[] {
@@ -55,10 +68,18 @@ export class TablePanel implements Panel {
   }
 
   private build(): void {
-    const {list} = this.stage.painter, spans = this.spans(kRowsMax), merged = spans.filter(span => span.flags & kMerged).length;
-    replaceChildren(this.head, element('strong', {}, `${formatCount(list.count)} items on the screen`),
-      element('span', {class: 'faint'}, (list.count > kRowsMax ? `the first ${kRowsMax} are listed. ` : '') + (merged > 0 ? `${merged} of them stand for several events; zoom in to see each.` : '')),
-      button('CSV of all', () => download(fileName(`${this.host.state.layout.name}_view`, '.csv'), new Blob([this.csv()], {type: 'text/csv'}))));
+    const {list} = this.stage.painter, spans = this.spans(kRowsMax),
+          merged = spans.filter(span => span.flags & kMerged).length;
+    replaceChildren(
+        this.head, element('strong', {}, `${formatCount(list.count)} items on the screen`),
+        element(
+            'span', {class: 'faint'},
+            (list.count > kRowsMax ? `the first ${kRowsMax} are listed. ` : '') +
+                (merged > 0 ? `${merged} of them stand for several events; zoom in to see each.` : '')),
+        button(
+            'CSV of all',
+            () => download(
+                fileName(`${this.host.state.layout.name}_view`, '.csv'), new Blob([this.csv()], {type: 'text/csv'}))));
     this.table.show(spans);
   }
 }

@@ -38,7 +38,13 @@ export class ThemeColours {
     this.damage = colour('--damage');
     this.hit = colour('--hit');
     this.label = colour('--span-text');
-    this.pixels = {background: abgrOf(this.background), band: abgrOf(this.band), header: abgrOf(this.header), unknown: abgrOf(this.unknown), grid: abgrOf(this.grid)};
+    this.pixels = {
+      background: abgrOf(this.background),
+      band: abgrOf(this.band),
+      header: abgrOf(this.header),
+      unknown: abgrOf(this.unknown),
+      grid: abgrOf(this.grid)
+    };
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import {EventEntry} from '../api/api_types';
 import {ApiClient} from '../api/api_client';
+import {EventEntry} from '../api/api_types';
 import {Toasts} from '../widgets/toasts';
+
 import {TimelineState} from './timeline_state';
 
 // A span that a person chose, with what the drawing knows of it. Times are relative.
@@ -40,13 +41,15 @@ export interface TimelineHost {
   tracksChanged(): void;
   // Something that is drawn over the spans changed.
   overlayChanged(): void;
-  chooseSpan(span: ChosenSpan | null): void;
-  chooseBox(box: Box | null): void;
+  chooseSpan(span: ChosenSpan|null): void;
+  chooseBox(box: Box|null): void;
   // The details of the chosen span arrived.
-  detailsArrived(event: EventEntry | null): void;
+  detailsArrived(event: EventEntry|null): void;
   // Scrolls and pans until the stretch on this row is visible.
   reveal(stream: number, row: number, from: number, to: number): void;
   openPanel(name: string): void;
   find(query: string): void;
   setTool(tool: number): void;
+  // What the answers on the screen left out changed.
+  cutChanged(): void;
 }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
 import {EventEntry} from '../api/api_types';
-import {fileName} from '../model/safe_text';
-import {formatBytes} from '../model/text_format';
+import {fileName, sentences} from '../model/safe_text';
 import {SpanTile} from '../model/span_tile';
+import {formatBytes} from '../model/text_format';
 import {formatViewState, parseViewState} from '../model/view_state';
-import {element, download, notice} from '../widgets/dom';
+import {download, element, notice} from '../widgets/dom';
 import {MenuItem} from '../widgets/menu';
-import {Modal, askText} from '../widgets/modal';
+import {askText, Modal} from '../widgets/modal';
+import {Navigation, Page} from '../widgets/navigation';
 import {Theme} from '../widgets/theme';
 import {Toasts} from '../widgets/toasts';
-import {Navigation, Page} from '../widgets/navigation';
+
+import {kBlockStreams, streamsQuery} from './block_loader';
 import {DetailsPanel} from './details_panel';
 import {Dock} from './dock';
 import {FilterBox} from './filter_box';
@@ -24,12 +26,12 @@ import {SearchPanel} from './search_panel';
 import {SelectionPanel} from './selection_panel';
 import {Stage} from './stage';
 import {TablePanel} from './table_panel';
-import {kBlockStreams} from './block_loader';
 import {Box, ChosenSpan, TimelineHost} from './timeline_host';
 import {TimelineState} from './timeline_state';
 import {TopBar, TopBarActions} from './top_bar';
 
-const kUrlPauseMs = 250;
+// Browsers allow about 100 changes of the address in 30 s.
+const kUrlPauseMs = 400;
 const kLayoutPauseMs = 1000;
 const kOverviewPx = 512, kOverviewPauseMs = 5000;
 
@@ -46,13 +48,15 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private readonly topBar: TopBar;
   private readonly filter: FilterBox;
   private readonly perfetto: PerfettoHandOver;
-  private watch: LiveWatch | null = null;
+  private watch: LiveWatch|null = null;
   private urlTimer = 0;
   private layoutTimer = 0;
   private overviewAt = 0;
   private closed = false;
 
-  constructor(readonly api: ApiClient, readonly toasts: Toasts, private readonly navigation: Navigation, theme: Theme, readonly state: TimelineState) {
+  constructor(
+      readonly api: ApiClient, readonly toasts: Toasts, private readonly navigation: Navigation, theme: Theme,
+      readonly state: TimelineState) {
     const view = parseViewState(location.search);
     state.restore(view, !location.search);
     this.stage = new Stage(this, this);
@@ -66,8 +70,12 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.filter = new FilterBox(this);
     this.stage.corner.appendChild(this.filter.element);
     const panel = state.panel;
-    this.dock = new Dock([new DetailsPanel(this), new SelectionPanel(this), this.search, new HeatPanel(this), this.markers, this.table], this);
-    this.element.append(this.topBar.element, this.warnings(), element('main', {class: 'timeline-main'}, this.stage.element, this.dock.element));
+    this.dock = new Dock(
+        [new DetailsPanel(this), new SelectionPanel(this), this.search, new HeatPanel(this), this.markers, this.table],
+        this);
+    this.element.append(
+        this.topBar.element, this.warnings(),
+        element('main', {class: 'timeline-main'}, this.stage.element, this.dock.element));
     this.tracksChanged();
     this.stage.topUnit = view.top;
     if (state.query) this.search.search(state.query, true);
@@ -105,24 +113,37 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.stage.invalidate(false);
   }
 
-  chooseSpan(span: ChosenSpan | null): void {
+  chooseSpan(span: ChosenSpan|null): void {
     this.state.span = span;
     this.state.event = null;
+    const {base} = this.state;
+    const isInChain = this.state.chain.some(
+        event =>
+            span?.stream === event.stream && span.row === event.row && span.from === base.relative(event.start_ns));
+    if (!isInChain) this.state.chain = [];
     this.overlayChanged();
     this.rememberView();
-    if (span && this.dock.shown !== 'search') this.dock.show('details');
-    else this.dock.update();
+    const wasOpen = this.dock.shown !== '';
+    if (span && this.dock.shown !== 'search')
+      this.dock.show('details');
+    else
+      this.dock.update();
+    // The panel that opens must not cover what was clicked.
+    if (span && !wasOpen) requestAnimationFrame(() => this.showTrackOf(span));
   }
 
-  chooseBox(box: Box | null): void {
+  chooseBox(box: Box|null): void {
     if (!box && !this.state.box) return;
     this.state.box = box;
     this.overlayChanged();
     this.rememberView();
-    if (box) this.dock.show('selection'); else this.dock.update();
+    if (box)
+      this.dock.show('selection');
+    else
+      this.dock.update();
   }
 
-  detailsArrived(event: EventEntry | null): void {
+  detailsArrived(event: EventEntry|null): void {
     this.state.event = event;
     this.overlayChanged();
   }
@@ -133,9 +154,13 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     tree.collapsedInstances.delete(layout.stream(stream)?.instance ?? -1);
     this.state.viewport.reveal(from, to);
     this.tracksChanged();
-    const track = tree.find(stream, row);
-    if (track && !track.pinned) this.stage.showUnits(track.top, track.units);
+    this.showTrackOf({stream, row});
     this.viewChanged();
+  }
+
+  private showTrackOf({stream, row}: {stream: number, row: number}): void {
+    const track = this.state.tree.find(stream, row);
+    if (track && !track.pinned) this.stage.showUnits(track.top, track.units);
   }
 
   openPanel(name: string): void {
@@ -165,18 +190,33 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       this.state.tree.build();
       this.stage.tracksChanged();
     }
+    this.filter.update();
+    // Streams, ranks or clocks changed since the layout was read.
+    if (tile.version && tile.version !== this.state.layout.version) this.refreshSoon();
     this.stage.invalidate(true);
     if (this.dock.shown === 'table') this.dock.update();
   }
 
   loadingChanged(): void {
     const {loader} = this.stage, {problem} = loader;
-    if (problem) this.stage.showLoading(`${problem.message} ${problem.hint}`, true);
-    else this.stage.showLoading(loader.isLoading ? 'Loading…' : '', false);
+    if (problem)
+      this.stage.showLoading(sentences(problem.message, problem.hint), true);
+    else
+      this.stage.showLoading(loader.isLoading ? 'Loading…' : sentences(this.stage.cutText), false);
+  }
+
+  cutChanged(): void {
+    this.loadingChanged();
   }
 
   captureChanged(update: WatchUpdate): void {
-    if (update.version === this.state.layout.version && update.endNs === '0') return;
+    const {layout, base} = this.state,
+                   isSame = update.version === layout.version && base.relative(update.endNs) <= layout.end;
+    if (isSame && update.state === layout.state) return;
+    this.refreshSoon();
+  }
+
+  private refreshSoon(): void {
     if (this.layoutTimer === 0) this.layoutTimer = window.setTimeout(() => void this.refreshLayout(), kLayoutPauseMs);
   }
 
@@ -206,11 +246,15 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   // The minimap needs the whole capture, which the window may not show. It takes the first block of streams.
   private async loadOverview(): Promise<void> {
     const {state} = this, {layout, viewport, base} = state, now = performance.now();
-    if (!layout.streams.length || (!layout.live && viewport.span > (layout.end - layout.begin) * 0.5) || now < this.overviewAt) return;
+    if (!layout.streams.length || (!layout.live && viewport.span > (layout.end - layout.begin) * 0.5) ||
+        now < this.overviewAt)
+      return;
     this.overviewAt = now + kOverviewPauseMs;
     const streams = layout.streams.slice(0, kBlockStreams).map(stream => stream.number).join(',');
     try {
-      const answer = await this.api.spans(state.captureId, {from: base.absolute(layout.begin), to: base.absolute(layout.end), px: kOverviewPx, streams}, new AbortController().signal);
+      const answer = await this.api.spans(
+          state.captureId, {from: base.absolute(layout.begin), to: base.absolute(layout.end), px: kOverviewPx, streams},
+          new AbortController().signal);
       const tile = new SpanTile(answer, base, state.names);
       if (this.closed) return;
       this.stage.minimap.forget();
@@ -267,10 +311,11 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   // The previous or next span in the row of the chosen one, of those that are drawn.
   moveChosen(step: number): void {
     const {span} = this.state, {list} = this.stage.painter;
-    let best: ChosenSpan | null = null;
+    let best: ChosenSpan|null = null;
     for (let i = 0; i < list.count; ++i) {
       const other = this.pointer.spanOf(i);
-      if (span && (other.stream !== span.stream || other.row !== span.row || (other.from - span.from) * step <= 0)) continue;
+      if (span && (other.stream !== span.stream || other.row !== span.row || (other.from - span.from) * step <= 0))
+        continue;
       if (!best || (other.from - best.from) * step < 0) best = other;
     }
     if (!best) return;
@@ -295,19 +340,34 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   setFollow(follow: boolean): void {
     const {state} = this;
     state.follow = follow;
-    if (follow) state.viewport.show(state.layout.end - state.viewport.span * 0.95, state.layout.end + state.viewport.span * 0.05);
+    if (follow)
+      state.viewport.show(state.layout.end - state.viewport.span * 0.95, state.layout.end + state.viewport.span * 0.05);
     this.topBar.update();
     this.viewChanged();
   }
 
   exportItems(): MenuItem[] {
     const {state, api} = this, window = this.windowQuery();
-    const file = (label: string, format: string, hint: string): MenuItem => ({label, hint, action: () => { location.assign(api.exportAddress(state.captureId, {...window, format})); }});
+    const file = (label: string, format: string, hint: string): MenuItem => ({
+      label,
+      hint,
+      action: () => {
+        location.assign(api.exportAddress(state.captureId, {...window, format}));
+      }
+    });
     return [
       {label: 'Open in Perfetto', hint: 'the visible window and ranks', action: () => void this.openInPerfetto()},
       {label: 'Perfetto’s address…', hint: this.perfetto.address, action: () => this.askAddress()},
-      file('Perfetto trace', 'pftrace', '.pftrace'), file('Chrome trace', 'chrome-json', '.json'), file('Events as JSON', 'json', '.json'), file('Parquet tables', 'parquet', '.tar'),
-      {label: 'Table of the view', hint: '.csv', action: () => download(fileName(`${state.layout.name}_view`, '.csv'), new Blob([this.table.csv()], {type: 'text/csv'}))},
+      file('Perfetto trace', 'pftrace', '.pftrace'),
+      file('Chrome trace', 'chrome-json', '.json'),
+      file('Events as JSON', 'json', '.json'),
+      file('Parquet tables', 'parquet', '.tar'),
+      {
+        label: 'Table of the view',
+        hint: '.csv',
+        action: () =>
+            download(fileName(`${state.layout.name}_view`, '.csv'), new Blob([this.table.csv()], {type: 'text/csv'}))
+      },
       {label: 'Picture of the view', hint: '.png', action: () => this.savePicture()},
       {label: 'Copy link to this view', action: () => void this.copyLink()},
     ];
@@ -315,14 +375,19 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   // --- export
 
-  private windowQuery(): {from: string, to: string, streams: string} {
+  private windowQuery(): {from: string, to: string, streams?: string} {
     const {state} = this, {viewport, base, layout} = state;
-    return {from: base.absolute(Math.max(layout.begin, viewport.from)), to: base.absolute(Math.min(layout.end, viewport.to)), streams: this.pointer.shownStreams().join(',')};
+    return {
+      from: base.absolute(Math.max(layout.begin, viewport.from)),
+      to: base.absolute(Math.min(layout.end, viewport.to)),
+      ...streamsQuery(this.pointer.shownStreams(), layout.streams.length)
+    };
   }
 
   private async openInPerfetto(): Promise<void> {
     try {
-      const {bytes} = await this.perfetto.open(this.state.captureId, this.windowQuery(), this.state.layout.name || this.state.captureId);
+      const {bytes} = await this.perfetto.open(
+          this.state.captureId, this.windowQuery(), this.state.layout.name || this.state.captureId);
       this.toasts.say(`Perfetto has the visible window: ${formatBytes(bytes)}.`);
     } catch (error) {
       this.toasts.fail('Perfetto was not opened', error);
@@ -330,18 +395,22 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   private askAddress(): void {
-    askText('Perfetto’s address', 'Closed networks serve Perfetto’s page themselves. The trace goes from this browser to that page, and nowhere else.', 'Address',
-            this.perfetto.address, 'Save', null, text => {
-              try {
-                this.perfetto.address = text;
-              } catch (error) {
-                this.toasts.fail('The address is not saved', error);
-              }
-            });
+    askText(
+        'Perfetto’s address',
+        'Closed networks serve Perfetto’s page themselves. The trace goes from this browser to that page, ' +
+            'and nowhere else.',
+        'Address', this.perfetto.address, 'Save', null, text => {
+          try {
+            this.perfetto.address = text;
+          } catch (error) {
+            this.toasts.fail('The address is not saved', error);
+          }
+        });
   }
 
   private savePicture(): void {
-    const {painter, overlay, ruler, visible} = this.stage, {canvas, scale} = painter, tree = Math.round(220 * scale), head = ruler.canvas.height;
+    const {painter, overlay, ruler, visible} = this.stage, {canvas, scale} = painter, tree = Math.round(220 * scale),
+                                    head = ruler.canvas.height;
     const picture = element('canvas');
     picture.width = tree + canvas.width;
     picture.height = head + canvas.height;
@@ -355,11 +424,19 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     ctx.font = `${Math.round(11 * scale)}px system-ui, sans-serif`;
     ctx.textBaseline = 'middle';
     for (let i = 0; i < visible.count; ++i) {
-      const track = visible.tracks[i], indent = (track.kind === 'instance' ? 6 : track.kind === 'rank' ? 18 : 30) * scale;
-      const text = track.kind === 'instance' ? this.state.layout.instances[track.instance]?.label : track.kind === 'rank' ? this.state.streamLabel(track.stream) : track.row?.name;
+      const track = visible.tracks[i],
+            indent = (track.kind === 'instance'   ? 6
+                          : track.kind === 'rank' ? 18
+                                                  : 30) *
+          scale;
+      const text = track.kind === 'instance' ? this.state.layout.instances[track.instance]?.label
+          : track.kind === 'rank'            ? this.state.streamLabel(track.stream)
+                                             : track.row?.name;
       ctx.fillText(text ?? '', indent, head + (visible.unit[i] + 0.5) * painter.unitPx, tree - indent - 4);
     }
-    picture.toBlob(blob => { if (blob) download(fileName(this.state.layout.name, '.png'), blob); });
+    picture.toBlob(blob => {
+      if (blob) download(fileName(this.state.layout.name, '.png'), blob);
+    });
   }
 
   private async copyLink(): Promise<void> {
@@ -384,14 +461,21 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     if (this.closed) return;
     const query = formatViewState(this.state.toView(this.stage.topUnit));
     // Browsers cut or refuse very long addresses: with thousands of single ranks chosen, the window alone is kept.
-    history.replaceState(null, '', `${location.pathname}?${query.length < 30000 ? query : formatViewState({...parseViewState(query), open: [], hidden: []})}`);
+    history.replaceState(
+        null, '',
+        `${location.pathname}?${
+            query.length < 30000 ? query : formatViewState({...parseViewState(query), open: [], hidden: []})}`);
   }
 
   private warnings(): HTMLElement {
     const {warnings} = this.state.layout;
     if (!warnings.length) return element('div', {hidden: true});
-    return element('details', {class: 'warnings'}, element('summary', {}, warnings.length === 1 ? warnings[0] : `${warnings.length} notes about this capture: ${warnings[0]}`),
-                   element('ul', {}, ...warnings.slice(1).map(text => element('li', {}, text))));
+    return element(
+        'details', {class: 'warnings'},
+        element(
+            'summary', {},
+            warnings.length === 1 ? warnings[0] : `${warnings.length} notes about this capture: ${warnings[0]}`),
+        element('ul', {}, ...warnings.slice(1).map(text => element('li', {}, text))));
   }
 }
 

@@ -6,8 +6,9 @@ import {RowFilter} from '../model/row_filter';
 import {TileStore} from '../model/tile_store';
 import {TimeBase} from '../model/time_base';
 import {TrackTree} from '../model/track_tree';
-import {ViewState, emptyViewState} from '../model/view_state';
+import {emptyViewState, ViewState} from '../model/view_state';
 import {Viewport} from '../model/viewport';
+
 import {Box, ChosenSpan, Marker} from './timeline_host';
 
 const kTileBytesMax = 96 << 20;
@@ -28,9 +29,10 @@ export class TimelineState {
   metric = 'busy';
   by = 'time';
   follow = false;
-  span: ChosenSpan | null = null;
-  event: EventEntry | null = null;  // the chosen span's, once it arrived
-  box: Box | null = null;
+  span: ChosenSpan|null = null;
+  event: EventEntry|null = null;  // the chosen span's, once it arrived
+  chain: EventEntry[] = [];       // what the chosen span waited for, or what waited for it
+  box: Box|null = null;
   markers: Marker[] = [];
   hits: Hit[] = [];
   density: number[] = [];
@@ -59,7 +61,8 @@ export class TimelineState {
     view.pinned.forEach(stream => tree.pinned.add(stream));
     view.hidden.forEach(stream => tree.hidden.add(stream));
     tree.filter = new RowFilter(view.filter);
-    if (isFresh && this.layout.streams.length <= kExpandedAtFirst) this.layout.streams.forEach(s => tree.expanded.add(s.number));
+    if (isFresh && this.layout.streams.length <= kExpandedAtFirst)
+      this.layout.streams.forEach(s => tree.expanded.add(s.number));
     this.tool = view.tool;
     this.panel = view.panel;
     this.query = view.query;
@@ -68,20 +71,43 @@ export class TimelineState {
     this.follow = view.follow;
     this.markers = view.markers.map(marker => ({name: marker.name, time: base.relative(marker.ns)}));
     if (view.from && view.to) this.viewport.show(base.relative(view.from), base.relative(view.to));
-    if (view.box) this.box = {from: base.relative(view.box.from), to: base.relative(view.box.to), streams: view.box.streams};
+    if (view.box)
+      this.box = {from: base.relative(view.box.from), to: base.relative(view.box.to), streams: view.box.streams};
     if (view.span) {
       const time = base.relative(view.span.ns);
-      this.span = {stream: view.span.stream, row: view.span.row, name: '', category: '', from: time, to: time, count: 1, flags: 0, depth: 0};
+      this.span = {
+        stream: view.span.stream,
+        row: view.span.row,
+        name: '',
+        category: '',
+        from: time,
+        to: time,
+        count: 1,
+        flags: 0,
+        depth: 0
+      };
     }
   }
 
   toView(top: number): ViewState {
     const {tree, base, viewport, span, box} = this;
     return {
-      ...emptyViewState(), from: base.absolute(viewport.from), to: base.absolute(viewport.to), open: [...tree.expanded],
-      closedInstances: [...tree.collapsedInstances], pinned: [...tree.pinned], hidden: [...tree.hidden],
-      filter: tree.filter.text, query: this.query, tool: this.tool, panel: this.panel, metric: this.metric, by: this.by,
-      follow: this.follow, top, markers: this.markers.map(marker => ({name: marker.name, ns: base.absolute(marker.time)})),
+      ...emptyViewState(),
+      from: base.absolute(viewport.from),
+      to: base.absolute(viewport.to),
+      open: [...tree.expanded],
+      closedInstances: [...tree.collapsedInstances],
+      pinned: [...tree.pinned],
+      hidden: [...tree.hidden],
+      filter: tree.filter.text,
+      query: this.query,
+      tool: this.tool,
+      panel: this.panel,
+      metric: this.metric,
+      by: this.by,
+      follow: this.follow,
+      top,
+      markers: this.markers.map(marker => ({name: marker.name, ns: base.absolute(marker.time)})),
       span: span && {stream: span.stream, row: span.row, ns: base.absolute(span.from)},
       box: box && {from: base.absolute(box.from), to: base.absolute(box.to), streams: box.streams},
     };

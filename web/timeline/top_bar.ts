@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import {Theme} from '../widgets/theme';
 import {append, element, iconButton} from '../widgets/dom';
 import {Menu, MenuItem} from '../widgets/menu';
+import {Theme} from '../widgets/theme';
+
 import {TimelineHost} from './timeline_host';
 
 export interface TopBarActions {
@@ -13,7 +14,8 @@ export interface TopBarActions {
   exportItems(): MenuItem[];
 }
 
-const kTools: [string, string][] = [['select', 'Select (1)'], ['pan', 'Pan (2)'], ['zoom', 'Zoom into a range (3)'], ['time', 'Measure time (4)']];
+const kTools: [string, string][] =
+    [['select', 'Select (1)'], ['pan', 'Pan (2)'], ['zoom', 'Zoom into a range (3)'], ['time', 'Measure time (4)']];
 
 // The line above the timeline: where one is, search, tools, and what leaves the page.
 export class TopBar {
@@ -24,15 +26,27 @@ export class TopBar {
   private readonly name = element('h1');
 
   constructor(private readonly host: TimelineHost, search: HTMLElement, theme: Theme, actions: TopBarActions) {
-    this.tools = kTools.map(([icon, label], i) => iconButton(icon, label, () => host.setTool(i + 1), {'aria-pressed': 'false'}));
-    this.follow = element('button', {type: 'button', class: 'follow', 'aria-pressed': 'false', title: 'Keep the newest events in view',
-                                     onclick: () => actions.setFollow(!host.state.follow)}, 'Follow');
+    this.tools =
+        kTools.map(([icon, label], i) => iconButton(icon, label, () => host.setTool(i + 1), {'aria-pressed': 'false'}));
+    this.follow = element(
+        'button', {
+          type: 'button',
+          class: 'follow',
+          'aria-pressed': 'false',
+          title: 'Keep the newest events in view',
+          onclick: () => actions.setFollow(!host.state.follow)
+        },
+        'Follow');
     const back = iconButton('back', 'All captures', () => actions.showManager(), {class: 'icon-button back'});
-    append(this.element, back, this.name, this.state, element('button', {type: 'button', class: 'plain', onclick: () => actions.showCertificate()}, 'Certificate'),
-           element('span', {class: 'grow'}), search, element('span', {class: 'grow'}),
-           element('span', {class: 'segments', role: 'group', 'aria-label': 'Tools'}, ...this.tools), iconButton('fit', 'Show the whole capture (0)', () => actions.fit()),
-           this.follow, new Menu('Export ▾', 'Open elsewhere, or save', () => actions.exportItems()).element,
-           iconButton('theme', 'Light or dark', () => theme.toggle()), iconButton('help', 'Keys (?)', () => actions.showHelp()));
+    append(
+        this.element, back, this.name, this.state,
+        element('button', {type: 'button', class: 'plain', onclick: () => actions.showCertificate()}, 'Certificate'),
+        element('span', {class: 'grow'}), search, element('span', {class: 'grow'}),
+        element('span', {class: 'segments', role: 'group', 'aria-label': 'Tools'}, ...this.tools),
+        iconButton('fit', 'Show the whole capture (0)', () => actions.fit()), this.follow,
+        new Menu('Export ▾', 'Open elsewhere, or save', () => actions.exportItems()).element,
+        iconButton('theme', 'Light or dark', () => theme.toggle()),
+        iconButton('help', 'Keys (?)', () => actions.showHelp()));
     this.update();
   }
 

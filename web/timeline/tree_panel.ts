@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import {Track} from '../model/track_tree';
-import {formatDuration, formatShortCount} from '../model/text_format';
 import {SpanTile} from '../model/span_tile';
+import {formatDuration, formatShortCount} from '../model/text_format';
+import {Track} from '../model/track_tree';
 import {element, iconButton} from '../widgets/dom';
+
 import {kUnit} from './painter';
 import {TimelineHost} from './timeline_host';
 import {VisibleTracks} from './visible_tracks';
@@ -12,7 +13,7 @@ interface Line {
   caret: HTMLElement;
   label: HTMLElement;
   meta: HTMLElement;
-  track: Track | null;
+  track: Track|null;
   shown: string;  // what the line shows, so that unchanged lines are not touched
 }
 
@@ -26,12 +27,15 @@ export interface TrackScroller {
 // The names to the left of the canvas. There are as many lines in the document as on the screen, however many ranks the
 // capture has.
 export class TreePanel {
-  readonly element = element('div', {class: 'tree', role: 'tree', tabindex: '0', 'aria-label': 'Instances, ranks and rows'});
+  readonly element =
+      element('div', {class: 'tree', role: 'tree', tabindex: '0', 'aria-label': 'Instances, ranks and rows'});
   private readonly lines: Line[] = [];
-  private toolsLine: Line | null = null;
-  private readonly pinButton = iconButton('pin', 'Pin to the top (p)', () => this.pin(this.toolsLine?.track ?? null), {tabindex: '-1'});
-  private readonly tools = element('span', {class: 'tree-tools'}, this.pinButton,
-                                   iconButton('hide', 'Hide (h)', () => this.hide(this.toolsLine?.track ?? null), {tabindex: '-1'}));
+  private toolsLine: Line|null = null;
+  private readonly pinButton =
+      iconButton('pin', 'Pin to the top (p)', () => this.pin(this.toolsLine?.track ?? null), {tabindex: '-1'});
+  private readonly tools = element(
+      'span', {class: 'tree-tools'}, this.pinButton,
+      iconButton('hide', 'Hide (h)', () => this.hide(this.toolsLine?.track ?? null), {tabindex: '-1'}));
   private active = '';  // key of the line that the keyboard is at
 
   constructor(private readonly host: TimelineHost, private readonly scroll: TrackScroller) {
@@ -42,7 +46,7 @@ export class TreePanel {
     }, {passive: false});
   }
 
-  update(visible: VisibleTracks, tileOf: {tileOf(stream: number): SpanTile | null}): void {
+  update(visible: VisibleTracks, tileOf: {tileOf(stream: number): SpanTile|null}): void {
     while (this.lines.length < visible.count) this.lines.push(this.makeLine());
     let activeId = '';
     for (let i = 0; i < this.lines.length; ++i) {
@@ -57,8 +61,10 @@ export class TreePanel {
       this.fill(line, track, visible.unit[i], visible.index[i], track.kind === 'row' ? this.modeOf(track, tileOf) : '');
       if (track.key === this.active) activeId = line.element.id;
     }
-    if (activeId) this.element.setAttribute('aria-activedescendant', activeId);
-    else this.element.removeAttribute('aria-activedescendant');
+    if (activeId)
+      this.element.setAttribute('aria-activedescendant', activeId);
+    else
+      this.element.removeAttribute('aria-activedescendant');
   }
 
   toggle(track: Track): void {
@@ -66,14 +72,19 @@ export class TreePanel {
     if (track.kind === 'row') return;
     const set = track.kind === 'instance' ? tree.collapsedInstances : tree.expanded;
     const key = track.kind === 'instance' ? track.instance : track.stream;
-    if (set.has(key)) set.delete(key); else set.add(key);
+    if (set.has(key))
+      set.delete(key);
+    else
+      set.add(key);
     this.host.tracksChanged();
   }
 
   private makeLine(): Line {
-    const caret = element('span', {class: 'caret', 'aria-hidden': 'true'}), label = element('span', {class: 'tree-label'});
+    const caret = element('span', {class: 'caret', 'aria-hidden': 'true'}),
+          label = element('span', {class: 'tree-label'});
     const meta = element('span', {class: 'tree-meta'});
-    const box = element('div', {class: 'tree-line', role: 'treeitem', id: `tree-line-${this.lines.length}`}, caret, label, meta);
+    const box = element(
+        'div', {class: 'tree-line', role: 'treeitem', id: `tree-line-${this.lines.length}`}, caret, label, meta);
     const line: Line = {element: box, caret, label, meta, track: null, shown: ''};
     box.addEventListener('pointerenter', () => this.showTools(line));
     line.element.addEventListener('click', event => {
@@ -88,7 +99,9 @@ export class TreePanel {
   private fill(line: Line, track: Track, unit: number, index: number, mode: string): void {
     const {state} = this.host, stream = track.stream >= 0 ? state.layout.stream(track.stream) : undefined;
     const isActive = track.key === this.active;
-    const shown = [track.key, unit, track.units, track.expanded, track.pinned, isActive, mode, track.count, stream?.lost, index].join('|');
+    const shown = [
+      track.key, unit, track.units, track.expanded, track.pinned, isActive, mode, track.count, stream?.lost, index
+    ].join('|');
     if (line.shown === shown && !line.element.hidden) return;
     line.shown = shown;
     const {element: box} = line;
@@ -99,7 +112,10 @@ export class TreePanel {
     box.setAttribute('aria-level', String(track.kind === 'instance' ? 1 : track.kind === 'rank' ? 2 : 3));
     box.setAttribute('aria-posinset', String(index + 1));
     box.setAttribute('aria-setsize', String(state.tree.pinnedTracks.length + state.tree.tracks.length));
-    if (track.kind === 'row') box.removeAttribute('aria-expanded'); else box.setAttribute('aria-expanded', String(track.expanded));
+    if (track.kind === 'row')
+      box.removeAttribute('aria-expanded');
+    else
+      box.setAttribute('aria-expanded', String(track.expanded));
     line.caret.textContent = track.kind === 'row' ? '' : track.expanded ? '▾' : '▸';
     this.fillTexts(line, track, mode);
   }
@@ -126,34 +142,43 @@ export class TreePanel {
     if (!stream) return;
     if (track.kind === 'rank') {
       line.label.textContent = stream.label;
-      line.meta.textContent = stream.lost > 0 ? `${formatShortCount(stream.lost)} lost` : stream.ownTime ? 'own time' : '';
+      line.meta.textContent = stream.lost > 0 ? `${formatShortCount(stream.lost)} lost`
+          : stream.ownTime ? 'own time'
+                           : '';
       if (stream.lost > 0) line.meta.classList.add('bad');
-      line.element.title = `${stream.label} · ${stream.process} · ${stream.job}\n${formatShortCount(stream.events)} events, ` +
-        `${formatShortCount(stream.lost)} lost, times within ${stream.boundKnown ? '±' + formatDuration(stream.boundNs) : 'an unknown bound'}`;
+      line.element.title =
+          `${stream.label} · ${stream.process} · ${stream.job}\n${formatShortCount(stream.events)} events, ` +
+          `${formatShortCount(stream.lost)} lost, times within ${
+              stream.boundKnown ? '±' + formatDuration(stream.boundNs) : 'an unknown bound'}`;
       return;
     }
     line.label.textContent = track.row!.name;
     line.meta.textContent = track.row!.source === 'counter' ? track.row!.unit : mode;
-    line.element.title = `${track.row!.name} (${track.row!.source})` + (mode === 'bins' ? ': items stand for several events' : '');
+    line.element.title =
+        `${track.row!.name} (${track.row!.source})` + (mode === 'bins' ? ': items stand for several events' : '');
   }
 
-  private modeOf(track: Track, tileOf: {tileOf(stream: number): SpanTile | null}): string {
+  private modeOf(track: Track, tileOf: {tileOf(stream: number): SpanTile|null}): string {
     const row = tileOf.tileOf(track.stream)?.byStream.get(track.stream)?.find(other => other.row === track.row?.row);
     return !row || row.isCounter ? '' : row.exact ? 'exact' : 'bins';
   }
 
-  private pin(track: Track | null): void {
+  private pin(track: Track|null): void {
     if (!track || track.stream < 0) return;
     const {pinned} = this.host.state.tree;
-    if (pinned.has(track.stream)) pinned.delete(track.stream); else pinned.add(track.stream);
+    if (pinned.has(track.stream))
+      pinned.delete(track.stream);
+    else
+      pinned.add(track.stream);
     this.host.tracksChanged();
   }
 
-  private hide(track: Track | null): void {
+  private hide(track: Track|null): void {
     if (!track) return;
     const {tree, layout} = this.host.state;
-    const hidden = track.kind === 'instance' ? layout.streams.filter(stream => stream.instance === track.instance).map(s => s.number)
-      : [track.stream];
+    const hidden = track.kind === 'instance'
+        ? layout.streams.filter(stream => stream.instance === track.instance).map(s => s.number)
+        : [track.stream];
     hidden.forEach(stream => tree.hidden.add(stream));
     this.host.tracksChanged();
   }
@@ -163,16 +188,26 @@ export class TreePanel {
     const {tree} = this.host.state, all = [...tree.pinnedTracks, ...tree.tracks];
     const at = Math.max(0, all.findIndex(track => track.key === this.active)), track = all[at];
     if (!track) return;
-    if (event.key === 'ArrowDown') this.moveTo(all[Math.min(all.length - 1, this.active ? at + 1 : at)]);
-    else if (event.key === 'ArrowUp') this.moveTo(all[Math.max(0, at - 1)]);
-    else if (event.key === 'Home') this.moveTo(all[0]);
-    else if (event.key === 'End') this.moveTo(all[all.length - 1]);
-    else if (event.key === 'ArrowRight' && track.kind !== 'row') track.expanded ? this.moveTo(all[Math.min(all.length - 1, at + 1)]) : this.toggle(track);
-    else if (event.key === 'ArrowLeft') this.leave(track, all, at);
-    else if (event.key === 'Enter' || event.key === ' ') this.toggle(track);
-    else if (event.key === 'p') this.pin(track);
-    else if (event.key === 'h') this.hide(track);
-    else return;
+    if (event.key === 'ArrowDown')
+      this.moveTo(all[Math.min(all.length - 1, this.active ? at + 1 : at)]);
+    else if (event.key === 'ArrowUp')
+      this.moveTo(all[Math.max(0, at - 1)]);
+    else if (event.key === 'Home')
+      this.moveTo(all[0]);
+    else if (event.key === 'End')
+      this.moveTo(all[all.length - 1]);
+    else if (event.key === 'ArrowRight' && track.kind !== 'row')
+      track.expanded ? this.moveTo(all[Math.min(all.length - 1, at + 1)]) : this.toggle(track);
+    else if (event.key === 'ArrowLeft')
+      this.leave(track, all, at);
+    else if (event.key === 'Enter' || event.key === ' ')
+      this.toggle(track);
+    else if (event.key === 'p')
+      this.pin(track);
+    else if (event.key === 'h')
+      this.hide(track);
+    else
+      return;
     event.preventDefault();
     event.stopPropagation();
   }
@@ -180,7 +215,8 @@ export class TreePanel {
   private leave(track: Track, all: Track[], at: number): void {
     if (track.kind !== 'row' && track.expanded) return this.toggle(track);
     const wanted = track.kind === 'row' ? 'rank' : 'instance';
-    for (let i = at; i >= 0; --i) if (all[i].kind === wanted) return this.moveTo(all[i]);
+    for (let i = at; i >= 0; --i)
+      if (all[i].kind === wanted) return this.moveTo(all[i]);
   }
 
   private moveTo(track: Track): void {

@@ -4,8 +4,8 @@ import {Track, TrackTree} from '../model/track_tree';
 // The tracks on the screen: pinned ones at the top, then those that the person scrolled to. Arrays are reused.
 export class VisibleTracks {
   readonly tracks: Track[] = [];
-  readonly unit: number[] = [];  // of the screen, where each begins; the first scrolled one may begin above
-  readonly index: number[] = []; // in the tree, for screen readers
+  readonly unit: number[] = [];   // of the screen, where each begins; the first scrolled one may begin above
+  readonly index: number[] = [];  // in the tree, for screen readers
   count = 0;
   pinnedUnits = 0;
 
@@ -31,7 +31,8 @@ export class VisibleTracks {
   at(unit: number): number {
     const isPinned = unit < this.pinnedUnits;
     for (let i = 0; i < this.count; ++i) {
-      if (this.tracks[i].pinned === isPinned && unit >= this.unit[i] && unit < this.unit[i] + this.tracks[i].units) return i;
+      if (this.tracks[i].pinned === isPinned && unit >= this.unit[i] && unit < this.unit[i] + this.tracks[i].units)
+        return i;
     }
     return -1;
   }

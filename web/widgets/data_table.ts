@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {csvText} from '../model/safe_text';
+
 import {append, element} from './dom';
 
 export interface Column<Row> {
@@ -25,10 +26,13 @@ export class DataTable<Row> {
   private rows: Row[] = [];
   private order: Row[] = [];
 
-  constructor(private readonly columns: Column<Row>[], label: string, private sortBy = 0, private descending = false,
-              private readonly onRow: ((row: Row) => void) | null = null, private readonly rowsMax = 500) {
+  constructor(
+      private readonly columns: Column<Row>[], label: string, private sortBy = 0, private descending = false,
+      private readonly onRow: ((row: Row) => void)|null = null, private readonly rowsMax = 500,
+      private readonly owner: {sortChanged(): void}|null = null) {
     const table = element('table', {'aria-label': label}, element('thead', {}, this.head), this.body);
-    this.element = element('div', {class: 'table-box', tabindex: '0', role: 'region', 'aria-label': label}, table, this.rest);
+    this.element =
+        element('div', {class: 'table-box', tabindex: '0', role: 'region', 'aria-label': label}, table, this.rest);
     this.element.addEventListener('scroll', () => this.addRows(false));
     this.buildHead();
   }
@@ -38,8 +42,24 @@ export class DataTable<Row> {
     this.build();
   }
 
+  // The column that the table is sorted by, and a minus if it begins with the largest: for the URL.
+  get sort(): string {
+    return (this.descending ? '-' : '') + this.columns[this.sortBy].title;
+  }
+
+  set sort(text: string) {
+    const column = this.columns.findIndex(other => other.title === text.replace(/^-/, ''));
+    if (column < 0) return;
+    this.sortBy = column;
+    this.descending = text[0] === '-';
+    this.buildHead();
+  }
+
   csv(): string {
-    return csvText([this.columns.map(column => column.title), ...this.sorted().map(row => this.columns.map(column => column.value(row)))]);
+    return csvText([
+      this.columns.map(column => column.title),
+      ...this.sorted().map(row => this.columns.map(column => column.value(row)))
+    ]);
   }
 
   private buildHead(): void {
@@ -51,20 +71,25 @@ export class DataTable<Row> {
       } else {
         const order = this.sortBy === i ? (this.descending ? 'descending' : 'ascending') : 'none';
         cell.setAttribute('aria-sort', order);
-        cell.appendChild(element('button', {type: 'button', class: 'sort', onclick: () => this.sort(i)}, column.title,
-                                 element('span', {class: 'sort-mark', 'aria-hidden': 'true'},
-                                         order === 'none' ? '' : this.descending ? '▾' : '▴')));
+        cell.appendChild(element(
+            'button', {type: 'button', class: 'sort', onclick: () => this.sortByColumn(i)}, column.title,
+            element(
+                'span', {class: 'sort-mark', 'aria-hidden': 'true'},
+                order === 'none'      ? ''
+                    : this.descending ? '▾'
+                                      : '▴')));
       }
       this.head.appendChild(cell);
     });
   }
 
-  private sort(column: number): void {
+  private sortByColumn(column: number): void {
     this.descending = this.sortBy === column ? !this.descending : this.columns[column].numeric === true;
     this.sortBy = column;
     this.buildHead();
     (this.head.children[column].querySelector('button') as HTMLElement | null)?.focus();
     this.build();
+    this.owner?.sortChanged();
   }
 
   private sorted(): Row[] {
@@ -89,7 +114,8 @@ export class DataTable<Row> {
     const {scrollTop, clientHeight, scrollHeight} = this.element, most = Math.min(this.order.length, this.rowsMax);
     if (!isFirst && scrollTop + clientHeight * 2 < scrollHeight) return;
     const have = this.body.childElementCount;
-    for (const row of this.order.slice(have, Math.min(most, have + kRowsStep))) this.body.appendChild(this.buildRow(row));
+    for (const row of this.order.slice(have, Math.min(most, have + kRowsStep)))
+      this.body.appendChild(this.buildRow(row));
   }
 
   private buildRow(row: Row): HTMLElement {
@@ -99,7 +125,9 @@ export class DataTable<Row> {
       made.className = 'clickable';
       made.tabIndex = 0;
       made.addEventListener('click', () => onRow(row));
-      made.addEventListener('keydown', event => { if (event.key === 'Enter' && event.target === made) onRow(row); });
+      made.addEventListener('keydown', event => {
+        if (event.key === 'Enter' && event.target === made) onRow(row);
+      });
     }
     for (const column of this.columns) {
       const cell = element('td', {class: classOf(column)});
@@ -110,6 +138,6 @@ export class DataTable<Row> {
   }
 }
 
-function classOf<Row>(column: Column<Row>): string | undefined {
+function classOf<Row>(column: Column<Row>): string|undefined {
   return [column.numeric ? 'number' : '', column.style ?? ''].join(' ').trim() || undefined;
 }

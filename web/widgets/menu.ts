@@ -14,9 +14,17 @@ export class Menu {
   private readonly list = element('div', {class: 'menu-list', role: 'menu', hidden: true});
   private readonly opener: HTMLButtonElement;
 
-  constructor(label: string | Node, title: string, private readonly items: () => MenuItem[], style = '') {
-    this.opener = element('button', {type: 'button', class: style, title, 'aria-haspopup': 'menu', 'aria-expanded': 'false',
-                                     'aria-label': typeof label === 'string' ? undefined : title}, label);
+  constructor(label: string|Node, title: string, private readonly items: () => MenuItem[], style = '') {
+    this.opener = element(
+        'button', {
+          type: 'button',
+          class: style,
+          title,
+          'aria-haspopup': 'menu',
+          'aria-expanded': 'false',
+          'aria-label': typeof label === 'string' ? undefined : title
+        },
+        label);
     this.opener.addEventListener('click', () => this.list.hidden ? this.open() : this.close());
     this.element = element('div', {class: 'menu'}, this.opener, this.list);
     this.element.addEventListener('keydown', event => this.onKey(event));
@@ -28,8 +36,9 @@ export class Menu {
   private open(): void {
     this.list.textContent = '';
     for (const item of this.items()) {
-      const entry = element('button', {type: 'button', role: 'menuitem', tabindex: '-1', disabled: item.disabled === true}, item.label,
-                            item.hint !== undefined && element('span', {class: 'menu-hint'}, item.hint));
+      const entry = element(
+          'button', {type: 'button', role: 'menuitem', tabindex: '-1', disabled: item.disabled === true}, item.label,
+          item.hint !== undefined && element('span', {class: 'menu-hint'}, item.hint));
       entry.addEventListener('click', () => {
         this.close();
         this.opener.focus();
@@ -60,10 +69,14 @@ export class Menu {
     if (this.list.hidden) return;
     const entries = [...this.list.querySelectorAll<HTMLElement>('button:not(:disabled)')];
     const at = entries.indexOf(document.activeElement as HTMLElement);
-    if (event.key === 'ArrowDown') entries[(at + 1) % entries.length]?.focus();
-    else if (event.key === 'ArrowUp') entries[(at + entries.length - 1) % entries.length]?.focus();
-    else if (event.key === 'Escape') this.close(), this.opener.focus();
-    else return;
+    if (event.key === 'ArrowDown')
+      entries[(at + 1) % entries.length]?.focus();
+    else if (event.key === 'ArrowUp')
+      entries[(at + entries.length - 1) % entries.length]?.focus();
+    else if (event.key === 'Escape')
+      this.close(), this.opener.focus();
+    else
+      return;
     event.preventDefault();
     event.stopPropagation();
   }

@@ -8,10 +8,11 @@ export class Modal {
   private readonly dialog: HTMLDialogElement;
 
   constructor(title: string, wide = false) {
-    this.dialog = element('dialog', {class: wide ? 'modal wide' : 'modal', 'aria-label': title},
-                          element('div', {class: 'modal-head'}, element('h2', {}, title),
-                                  iconButton('close', 'Close', () => this.close())),
-                          this.body, this.footer);
+    this.dialog = element(
+        'dialog', {class: wide ? 'modal wide' : 'modal', 'aria-label': title},
+        element(
+            'div', {class: 'modal-head'}, element('h2', {}, title), iconButton('close', 'Close', () => this.close())),
+        this.body, this.footer);
     this.dialog.addEventListener('close', () => this.dialog.remove());
     // Keys of the page behind do nothing while a dialog is open.
     this.dialog.addEventListener('keydown', event => event.stopPropagation());
@@ -34,8 +35,9 @@ export class Modal {
 }
 
 // Asks for one line of text. `required`: the text that has to be typed, for what cannot be undone.
-export function askText(title: string, explanation: string, label: string, value: string, action: string, required: string | null,
-                        done: (text: string) => void): void {
+export function askText(
+    title: string, explanation: string, label: string, value: string, action: string, required: string|null,
+    done: (text: string) => void): void {
   const modal = new Modal(title);
   const input = element('input', {type: 'text', autocomplete: 'off', spellcheck: 'false', id: 'ask-text'});
   input.value = value;
@@ -44,14 +46,19 @@ export function askText(title: string, explanation: string, label: string, value
     modal.close();
     done(input.value);
   };
-  modal.body.append(element('p', {}, explanation), element('label', {class: 'field', for: 'ask-text'}, element('span', {}, label), input));
-  modal.addButton('Cancel', () => modal.close());
-  const confirm = modal.addButton(action, submit, required === null ? 'primary' : 'danger');
-  const check = (): void => { confirm.disabled = required !== null && input.value !== required; };
-  input.addEventListener('input', check);
-  input.addEventListener('keydown', event => { if (event.key === 'Enter') submit(); });
-  check();
-  modal.open();
-  input.focus();
-  input.select();
+  modal.body.append(element('p', {}, explanation),
+                    element('label', {class: 'field', for: 'ask-text'}, element('span', {}, label), input));
+    modal.addButton('Cancel', () => modal.close());
+    const confirm = modal.addButton(action, submit, required === null ? 'primary' : 'danger');
+    const check = (): void => {
+      confirm.disabled = required !== null && input.value !== required;
+    };
+    input.addEventListener('input', check);
+    input.addEventListener('keydown', event => {
+      if (event.key === 'Enter') submit();
+    });
+    check();
+    modal.open();
+    input.focus();
+    input.select();
 }

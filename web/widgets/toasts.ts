@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {describeError} from '../api/api_error';
+
 import {element, iconButton} from './dom';
 
 const kShownMs = 6000;
@@ -24,7 +25,8 @@ export class Toasts {
   }
 
   private add(style: string, text: string, hint: string): HTMLElement {
-    const toast = element('div', {class: style}, element('div', {}, text, hint && element('div', {class: 'notice-hint'}, hint)));
+    const toast =
+        element('div', {class: style}, element('div', {}, text, hint && element('div', {class: 'notice-hint'}, hint)));
     toast.appendChild(iconButton('close', 'Close message', () => toast.remove()));
     while (this.box.children.length >= kToastsMax) this.box.firstElementChild!.remove();
     this.box.appendChild(toast);

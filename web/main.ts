@@ -69,17 +69,17 @@ class App implements Navigation {
 
   private askToken(error: ApiError): void {
     const input = element('input', {type: 'password', id: 'token', autocomplete: 'current-password', required: true});
-    const problem = element('p', {class: 'bad', role: 'alert'});
-    const text = 'This aggregator asks for a token. The person who runs it can give you one.';
-    const form = element('form', {class: 'sign-in'}, element('h1', {}, 'neurontrace'), element('p', {}, text),
-                         element('label', {class: 'field', for: 'token'}, element('span', {}, 'Token'), input), problem,
+    const form = element('form', {class: 'sign-in'}, element('h1', {}, 'neurontrace'),
+                         element('p', {role: 'alert'}, `This page needs a token: ${error.message}`),
+                         element('label', {class: 'field', for: 'token'}, element('span', {}, 'Token'), input),
                          element('button', {type: 'submit', class: 'primary'}, 'Sign in'),
                          error.hint && element('p', {class: 'faint'}, error.hint));
       form.addEventListener('submit', event => {
         event.preventDefault();
-        this.api.signIn(input.value).then(() => this.show(), reason => {
-          problem.textContent = describeError(reason).message;
-        });
+        // The server makes a cookie of it and comes back to this view without the token.
+        const query = new URLSearchParams(location.search);
+        query.set('token', input.value.trim());
+        location.assign(`${location.pathname}?${query.toString()}`);
       });
       replaceChildren(this.root, form);
       input.focus();

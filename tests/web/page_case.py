@@ -22,10 +22,11 @@ HOSTILE_NAME = '<img src=x onerror="document.title=1"> \u202egnp.exe & <b>bold</
 HOSTILE_SHOWN = '<img src=x onerror="document.title=1"> \\u202egnp.exe & <b>bold</b>'  # a hidden character is written out
 UNITS_NS = {"ns": 1, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
 
-# Answered, drawn, and the window is in the address.
-SETTLED = """const status = document.querySelector('.load-status');
-return document.querySelector('.tree-line:not([hidden])') !== null && status !== null && status.hidden &&
-  new URLSearchParams(location.search).has('from') && new Promise(done => setTimeout(() => done(true), 350));"""
+# Answered and drawn, and the address has caught up with the view: it follows within less than this pause.
+SETTLED = """const isShown = () => document.querySelector('.tree-line:not([hidden])') !== null &&
+  document.querySelector('.load-status')?.hidden === true && new URLSearchParams(location.search).has('from');
+const before = location.href;
+return isShown() && new Promise(done => setTimeout(() => done(isShown() && location.href === before), 600));"""
 
 LINES = """return [...document.querySelectorAll('.tree-line:not([hidden])')].map(line => {
   const box = line.getBoundingClientRect();

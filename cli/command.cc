@@ -199,6 +199,24 @@ int FailParse(const CLI::App& app, const CLI::ParseError& error) {
   return app.exit(error) == 0 ? kExitDone : kExitUsage;
 }
 
+// Adds every command, in the order of --help.
+void AddCommands(CLI::App& app, Context& context, Run& run) {
+  AddStatusCommand(app, context, run);
+  AddWorkersCommand(app, context, run);
+  AddClocksCommand(app, context, run);
+  AddCaptureCommand(app, context, run);
+  AddCapturesCommand(app, context, run);
+  AddExportCommand(app, context, run);
+  AddFlightRecorderCommand(app, context, run);
+  AddTriggersCommand(app, context, run);
+  AddViewCommand(app, context, run);
+  AddValidateCommand(app, context, run);
+  AddRecordCommand(app, context, run);
+  AddDoctorCommand(app, context, run);
+  AddConfigCommand(app, context, run);
+  AddCompletionCommand(app, run);
+}
+
 // Parses the command line and runs the command. The order matters: files of options before parsing,
 // checks of values after it, and the command last.
 int ParseAndRun(int argc, const char* const* argv, Context& context) {
@@ -218,20 +236,7 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
   bool quiet = false;
   AddGlobalOptions(app, context, output, quiet);
   Run run;
-  AddStatusCommand(app, context, run);
-  AddWorkersCommand(app, context, run);
-  AddClocksCommand(app, context, run);
-  AddCaptureCommand(app, context, run);
-  AddCapturesCommand(app, context, run);
-  AddExportCommand(app, context, run);
-  AddFlightRecorderCommand(app, context, run);
-  AddTriggersCommand(app, context, run);
-  AddViewCommand(app, context, run);
-  AddValidateCommand(app, context, run);
-  AddRecordCommand(app, context, run);
-  AddDoctorCommand(app, context, run);
-  AddConfigCommand(app, context, run);
-  AddCompletionCommand(app, run);
+  AddCommands(app, context, run);
   // Words after -- are the command of another program. They are removed before parsing because the
   // parser would split "[a,b]" into two words.
   const char* const* const end = argv + argc;

@@ -185,6 +185,12 @@ class Folders(Tree):
         self.write("lib/base/CMakeLists.txt", "set(A b)\n  file(GLOB_RECURSE sources *.cc)\n")
         self.assert_one("lib/base/CMakeLists.txt:2", "file(GLOB")
 
+    def test_cmake_globs_are_allowed_with_a_reason(self):
+        self.write("lib/base/CMakeLists.txt", "file(GLOB a  # tidy: allow(glob) only inputs\n  *.ts)\n")
+        self.assert_clean()
+        self.write("lib/base/CMakeLists.txt", "file(GLOB a  # tidy: allow(glob)\n  *.ts)\n")
+        self.assert_one("lib/base/CMakeLists.txt:1", "file(GLOB")
+
     def test_proto_imports_only_proto(self):
         self.write("proto/neurontrace/v1/a.proto",
                    'import "neurontrace/v1/b.proto";\nimport "google/protobuf/duration.proto";\n')

@@ -115,7 +115,8 @@ def folders(root):
 
 STARTS = re.compile(r"\bstd::j?thread>? +\w+\s*[;({=]|\bpthread_create\(&")
 THREAD = re.compile(r"^ *// thread: ([^:\n]+): (.*(?:\n *//   \S.*)*)", re.MULTILINE)
-PROGRAMS = (("tap", "worker"), ("agent", "agent"), ("aggregator", "aggregator"), ("cli", "command"), ("", "daemons"))
+PROGRAMS = (("tap", "worker"), ("agent", "agent"), ("aggregator", "aggregator"), ("cli", "command"),
+            ("lib/web", "command"), ("", "daemons"))
 
 
 def code_files(root):
@@ -358,6 +359,7 @@ PAGES = {"docs/developer/ARCHITECTURE.md": ("folders", "threads"), "docs/operato
 OPTIONS_PAGE = "docs/user/options.md"
 EXPLAIN_OPTIONS = tuple(f"docs/{name}.md" for name in (
     "user/certificates", "user/cli", "user/first_steps", "user/ranks", "user/recipes", "user/record", "user/triggers",
+    "user/view",
     "operator/artifacts", "operator/backup", "operator/check_store", "operator/clocks", "operator/configuration",
     "operator/doctor", "operator/export_to_volumes", "operator/framework_files", "operator/health",
     "operator/host_samples", "operator/install", "operator/retention", "operator/runbooks", "operator/security",

@@ -23,16 +23,29 @@ ATTRIBUTES = re.compile(r"\b(?:alignas|__attribute__|ABSL_[A-Z_]+)\s*\([^()]*(?:
 MEMBER_INITIALISER = re.compile(r"\)[^:;]*(?<!:):(?!:).*[\w>]\s*$", re.DOTALL)
 
 
+# In TypeScript a template, which may have line ends, is a literal too.
+TOKEN_TS = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))
+      |(?P<string>"(?:\\.|[^"\\\n])*"?|(?<!\w)'(?:\\.|[^'\\\n])*'?|`(?:\\.|[^`\\])*`)""", re.DOTALL | re.VERBOSE)
+# The type that a function of TypeScript returns, between its parameters and its body.
+RETURN_TYPE = re.compile(r"(?<=\))\s*:\s*(?:\{[^{}]*\}(?:\[\])?|[^{}()=;]+)\s*(?=\{)")
+
+
+def token_of(language):
+    """The pattern of comments and literals in a language with C's comments."""
+    return TOKEN_TS if language == "ts" else TOKEN
+
+
 def blank(text):
     """The same text with everything but line ends blanked."""
     return re.sub(r"[^\n]", " ", text)
 
 
-def split_cc(text):
-    """(code, comments) of C, C++ or proto text; both keep the length and the lines of the original."""
+def split_cc(text, pattern=TOKEN):
+    """(code, comments) of text with C's comments; both keep the length and the lines of the original."""
     code, comments = [], []
     end = 0
-    for token in TOKEN.finditer(text):
+    for token in pattern.finditer(text):
         between = text[end:token.start()]
         code += [between, blank(token.group())]
         comments += [blank(between), token.group() if token.group("comment") else blank(token.group())]
@@ -63,7 +76,8 @@ def split_hash(text):
 
 def split_lines(lines, language):
     text = "\n".join(lines)
-    code, comments = split_cc(text) if language in ("cc", "proto") else split_hash(text)
+    has_c_comments = language in ("cc", "proto", "ts")
+    code, comments = split_cc(text, token_of(language)) if has_c_comments else split_hash(text)
     return list(zip(code.split("\n"), comments.split("\n")))
 
 
@@ -154,6 +168,13 @@ class FunctionFinder:
 def functions_cc(text):
     """[(name, first line, last line)] of the outermost functions in C or C++ text."""
     return FunctionFinder(without_preprocessor(split_cc(text)[0])).run()
+
+
+def functions_ts(text):
+    """[(name, first line, last line)] of the outermost functions and methods in TypeScript."""
+    code = split_cc(text, TOKEN_TS)[0]
+    code = re.sub(r"^export ", "       ", code, flags=re.MULTILINE)
+    return FunctionFinder(RETURN_TYPE.sub(lambda match: blank(match.group()), code)).run()
 
 
 def name_of(head):

@@ -10,7 +10,7 @@ import check_layers
 HEADINGS = ("In", "Out", "May include", "Threads", "Invariants")
 HEADING = re.compile(r"^\*\*(" + "|".join(HEADINGS) + r"):\*\* ")
 # A name as code has it: `core_watch`, `CoreWatch`, `core_watch.h`. A single plain word may be anything.
-NAME = re.compile(r"`([A-Za-z]\w*_\w+|[A-Z][a-z0-9]+[A-Z]\w*|[\w-]+\.(?:h|cc|py|proto))(?:\(\))?`")
+NAME = re.compile(r"`([A-Za-z]\w*_\w+|[A-Z][a-z0-9]+[A-Z]\w*|[\w-]+\.(?:h|cc|py|proto|ts))(?:\(\))?`")
 SKIPPED_FOLDERS = {".git", "build", "out", "__pycache__", ".cache", ".venv"}
 
 

@@ -14,13 +14,14 @@ MAX_HEADER_LINES = 350
 MAX_TEST_LINES = 900
 MAX_FUNCTION_LINES = 70
 MAX_COLUMNS = 100
+MAX_COLUMNS_ELSEWHERE = 120  # in Python and TypeScript
 
 ALLOW = re.compile(r"tidy: allow\(([\w-]+)\)\s*(.*)")
 POLL = "tidy: poll"
 SUFFIXES = {".h": "cc", ".cc": "cc", ".c": "cc", ".proto": "proto", ".py": "python", ".sh": "shell",
             ".cmake": "cmake", ".md": "text", ".txt": "text", ".yaml": "yaml", ".yml": "yaml",
-            ".json": "text"}
-CODE = ("cc", "proto", "python", "shell", "cmake")
+            ".json": "text", ".ts": "ts", ".css": "text", ".html": "text"}
+CODE = ("cc", "proto", "python", "shell", "cmake", "ts")
 # The simulated runtime and fleet are programs under tests/ that pace themselves; they test nothing.
 SIMULATORS = ("tests/fake_nrt/", "tests/sim/")
 # These name the words they look for.
@@ -53,7 +54,7 @@ def is_checked(path, full):
 
 def is_test(path):
     stem = os.path.splitext(os.path.basename(path))[0]
-    if stem.endswith(("_test", "_fuzzer", "_bench", "_fixture", "_test_support")) or stem.startswith("test_"):
+    if stem.endswith(("_test", ".test", "_fuzzer", "_bench", "_fixture", "_test_support")) or stem.startswith("test_"):
         return True
     return path.startswith("tests/") or "/testing/" in path
 
@@ -87,6 +88,8 @@ def check_function_length(source, report):
         functions = tidy_functions.functions_cc(source.text)
     elif source.language == "python":
         functions = tidy_functions.functions_python(source.text)
+    elif source.language == "ts":
+        functions = tidy_functions.functions_ts(source.text)
     else:
         return
     for name, first, last in functions:
@@ -96,9 +99,9 @@ def check_function_length(source, report):
 
 
 def check_line_length(source, report):
-    if source.language not in ("cc", "python") or source.is_test:
+    if source.language not in ("cc", "python", "ts") or source.is_test:
         return
-    limit = MAX_COLUMNS if source.language != "python" else MAX_COLUMNS + 20
+    limit = MAX_COLUMNS if source.language == "cc" else MAX_COLUMNS_ELSEWHERE
     for number, line in enumerate(source.lines, 1):
         if len(line) > limit and not re.match(r"\s*(//|#)\s*\S+$|#include", line):
             report(number, f"{len(line)} columns; a line has at most {limit}")
@@ -123,7 +126,7 @@ def check_white_space(source, report):
     for number, line in enumerate(source.lines, 1):
         if line != line.rstrip():
             report(number, "white space at the end of the line (or a carriage return)")
-        elif "\t" in line and source.language in ("cc", "python", "proto", "cmake"):
+        elif "\t" in line and source.language in ("cc", "python", "proto", "cmake", "ts"):
             report(number, "a tab: indent with spaces, write \\t in literals")
     if source.text and not source.text.endswith("\n"):
         report(len(source.lines), "no line end at the end of the file")
@@ -288,6 +291,38 @@ def check_disabled_tests(source, report):
             report(number, "a disabled test tests nothing: fix it or delete it")
 
 
+# --- The page ------------------------------------------------------------------------------------
+
+TS_IMPORT = re.compile(r"^(?:import|export)\b(?:[^;'\"]*\bfrom)?\s*['\"]([^'\"]+)['\"]|\bimport\(['\"]([^'\"]+)['\"]\)",
+                       re.MULTILINE)
+
+
+def check_ts_imports(source, report):
+    """The page has no packages, and its model knows neither the browser's page nor the API."""
+    if source.language != "ts" or not source.path.startswith("web/"):
+        return
+    for match in TS_IMPORT.finditer(source.text):
+        target, number = match.group(1) or match.group(2), source.text.count("\n", 0, match.start()) + 1
+        if not target.startswith("."):
+            if not (source.is_test and target.startswith("node:")):
+                report(number, f"'{target}': the page has no packages; import files of web/ by a relative path")
+        elif source.path.startswith("web/model/") and not re.match(r"\./\w+$", target):
+            report(number, f"'{target}': web/model imports web/model alone, so that it is tested without a browser")
+
+
+HTML_SINK = re.compile(r"\.(?:innerHTML|outerHTML|insertAdjacentHTML|srcdoc)\b"
+                       r"|\bdocument\.write|\beval\s*\(|\bnew Function\b")
+
+
+def check_html_sinks(source, report):
+    if source.language != "ts":
+        return
+    for number, (code, _) in enumerate(source.code_and_comments, 1):
+        match = HTML_SINK.search(code)
+        if match:
+            report(number, f"'{match.group()}' runs what a name contains; set textContent")
+
+
 # --- Words with a replacement --------------------------------------------------------------------
 
 class Ban:
@@ -338,8 +373,10 @@ def check_banned_words(source, report):
 RULES = [
     Rule("file-length", f"{MAX_LINES} lines a file, {MAX_HEADER_LINES} a header, {MAX_TEST_LINES} a test",
          check_file_length),
-    Rule("function-length", f"{MAX_FUNCTION_LINES} lines a function, in C++ and Python", check_function_length),
-    Rule("line-length", f"{MAX_COLUMNS} columns, outside tests (Python: 120)", check_line_length),
+    Rule("function-length", f"{MAX_FUNCTION_LINES} lines a function, in C++, Python and TypeScript",
+         check_function_length),
+    Rule("line-length", f"{MAX_COLUMNS} columns, outside tests (Python, TypeScript: {MAX_COLUMNS_ELSEWHERE})",
+         check_line_length),
     Rule("spdx", "the first line names the licence", check_spdx),
     Rule("pragma-once", "every header has #pragma once", check_pragma_once),
     Rule("white-space", "none at the end of a line, no tabs, one line end at the end", check_white_space),
@@ -359,6 +396,8 @@ RULES = [
     Rule("decision-index", "docs/developer/ARCHITECTURE.md lists every decision", check_decision_index),
     Rule("sleep", "tests do not sleep", check_sleeps),
     Rule("disabled-test", "no DISABLED_ tests", check_disabled_tests),
+    Rule("ts-import", "the page imports no packages, and web/model imports web/model alone", check_ts_imports),
+    Rule("html-sink", "the page never makes HTML, or code, of a text", check_html_sinks),
     Rule("banned-word", "no absl::Mutex, std::mutex, std::cout, getInstance, catch (...), rand: each has a better one",
          check_banned_words),
     Rule("plain-words", f"no translated phrase in comments, literals and Markdown; at most "

@@ -55,6 +55,49 @@ class Lengths(unittest.TestCase):
         self.assertEqual(cc("int a;  " + "+" * 100 + "\n", "lib/base/x_test.cc"), [])
 
 
+class TypeScript(unittest.TestCase):
+    def found(self, text, path="web/timeline/x.ts"):
+        return rules_of(path, SPDX + text)
+
+    def test_licence_and_lengths(self):
+        self.assertEqual(rules_of("web/x.ts", "let a = 1;\n"), [(1, "spdx")])
+        self.assertEqual(self.found("let a = 1;\n" * 700), [(1, "file-length")])
+        self.assertEqual(self.found("let a = 1;\n" * 899, "web/model/x.test.ts"), [])
+        self.assertEqual(self.found("let a;  " + "+" * 113 + "\n"), [(2, "line-length")])
+        self.assertEqual(self.found("let a;  " + "+" * 112 + "\n"), [])
+
+    def test_functions_and_methods(self):
+        for head in ("function busy(a: {b: number}): void", "export async function busy(): Promise<number[]>",
+                     "export function busy(): {a: number, b: string}[]", "function busy(text = `a ' {`)"):
+            self.assertEqual(self.found(function_of(70, head)), [], head)
+            self.assertEqual(self.found(function_of(71, head)), [(2, "function-length")], head)
+        member = function_of(71, "  private async load(a: string): Promise<void>")
+        self.assertEqual(self.found("export class Busy {\n  a = 1;\n" + member + "}\n"), [(4, "function-length")])
+
+    def test_words_and_marks(self):
+        for text in ("// It goes on.", "const a = 'it goes on';", "const a = `it goes on`;", 'const a = "it goes on";'):
+            self.assertEqual(self.found(text + "\n"), [(2, "plain-words")], text)
+        self.assertEqual(self.found("// A stub.\n// TODO later\n"), [(2, "unfinished"), (3, "todo")])
+        self.assertEqual(self.found("const a = `// ${b} it's`;\nconst goesOn = 1;\n"), [])
+
+    def test_imports(self):
+        for line, path in (("import {a} from 'react';", "web/main.ts"), ("import 'react';", "web/main.ts"),
+                           ("const a = await import('react');", "web/main.ts"),
+                           ("import {a} from '../api/api_types';", "web/model/x.ts"),
+                           ("import {\n  a,\n} from '../api/api_types';", "web/model/x.ts"),
+                           ("import test from 'node:test';", "web/model/x.ts")):
+            self.assertEqual(self.found(line + "\n", path), [(2, "ts-import")], line)
+        for line, path in (("import {a} from '../model/x';", "web/timeline/y.ts"),
+                           ("import {a} from './y';", "web/model/x.ts"),
+                           ("import test from 'node:test';", "web/model/x.test.ts")):
+            self.assertEqual(self.found(line + "\n", path), [], line)
+
+    def test_html_is_never_made_of_text(self):
+        for line in ("a.innerHTML = name;", "a.insertAdjacentHTML('beforeend', name);", "eval(name);"):
+            self.assertEqual(self.found(line + "\n"), [(2, "html-sink")], line)
+        self.assertEqual(self.found("a.textContent = 'no .innerHTML';\n"), [])
+
+
 class PlainWords(unittest.TestCase):
     PATH = "tools/x/y.cc"
 

@@ -59,9 +59,9 @@ class Passages:
             yield kind, text, lambda at, o=offsets, n=lines: n[bisect.bisect_right(o, at) - 1]
 
 
-def passages_cc(text, into):
+def passages_cc(text, into, pattern=tidy_functions.TOKEN):
     end, before = 0, None
-    for token in tidy_functions.TOKEN.finditer(text):
+    for token in pattern.finditer(text):
         kind = "comment" if token.group("comment") else "string" if token.group("string") else None
         joins = kind is not None and kind == before and not text[end:token.start()].strip()
         line = text.count("\n", 0, token.start()) + 1
@@ -72,7 +72,7 @@ def passages_cc(text, into):
             for i, part in enumerate(token.group().split("\n")):
                 into.add(kind, re.sub(r"^\s*(?://+|/?\*+/?)", "", part).strip() + " ", line + i, joins or i > 0)
         elif kind == "string" and not between.lstrip().startswith("#include"):
-            into.add(kind, token.group()[1:].removesuffix('"'), line, joins)
+            into.add(kind, token.group()[1:].removesuffix(token.group()[0]), line, joins)
         else:
             before = None
 
@@ -114,8 +114,8 @@ def passages_markdown(source, into):
 
 def passages_of(source):
     into = Passages()
-    if source.language in ("cc", "proto"):
-        passages_cc(source.text, into)
+    if source.language in ("cc", "proto", "ts"):
+        passages_cc(source.text, into, tidy_functions.token_of(source.language))
     elif source.language == "python":
         passages_python(source, into)
     elif source.language in ("shell", "yaml"):
@@ -135,7 +135,7 @@ def findings_of(source):
             instead = PHRASES[int(match.lastgroup[1:])][1]
             found.append((line_of(match.start()), f"'{match.group().strip()}' reads like a translation; "
                           f"instead: {instead}"))
-        if kind != "string" or source.is_test or source.language != "cc":
+        if kind != "string" or source.is_test or source.language not in ("cc", "ts"):
             continue
         at = 0
         for sentence in SENTENCE_END.split(text):

@@ -74,7 +74,7 @@ void BusyMap::AppendRow(const TimelineStream& stream, const Row& row, std::strin
   std::vector<float> values(window_.columns, std::numeric_limits<float>::quiet_NaN());
   const bool has_hardware = !row.hardware.ns.empty();
   const std::vector<float>& covered = has_hardware ? row.hardware.ns : row.other.ns;
-  // What is known of the stream in time: what the index says, as an idle stream has no event.
+  // The index has the first and the last time of the stream, as an idle window has no event.
   const auto known_from = stream.description.events == 0 || stream.clock == nullptr
                               ? UINT64_MAX
                               : stream.clock->ToReference(stream.description.first_timestamp_ns);

@@ -49,8 +49,8 @@ class EventQuery {
   bool MayMatch(const Place& place) const;
   // Returns whether the event is found without regard to terms that need its arguments.
   bool MatchesWithoutArguments(const Event& event) const;
-  // Returns whether the terms that need arguments hold, for an event of which
-  // MatchesWithoutArguments is true. `texts` are the names and texts of its arguments.
+  // Returns whether the terms that need arguments hold. Requires that MatchesWithoutArguments is
+  // true for the event. `texts` are the names and texts of its arguments.
   bool MatchesArguments(const Event& event,
                         const std::vector<std::pair<std::string, std::string>>& texts) const;
   // Returns whether MatchesArguments depends on arguments at all.

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Limits of what the page asks for (aggregator/view) and of its connections (aggregator/web). The
-// counters are described in docs/operator/metrics.md.
+// Limits of what the page asks for (aggregator/view). web_limits.h beside this one
+// has those of its connections. The counters are described in docs/operator/metrics.md.
 namespace neurontrace::limits {
 
 // Items of one answer about spans. Beyond, items are merged at half the resolution, as often as

@@ -19,7 +19,7 @@ namespace neurontrace {
 
 // Serves the page and its API (docs/formats/view_api.md) by calling the aggregator's operator
 // service: roles, limits and the audit log are the aggregator's own, and everything here happens
-// with the credentials of the stub. Any thread.
+// with the credentials of `service`. Any thread.
 //
 // Whoever has the session's token may use these credentials, so the token is in the address that
 // the operator opens, and then in a cookie that scripts cannot read. Requests for other host names
@@ -29,7 +29,7 @@ class OperatorGateway final : public WebHandler {
   struct Options {
     std::string token;               // of the session; at least 128 bits, as hexadecimal digits
     std::vector<std::string> hosts;  // accepted besides the names of the loopback interface
-    std::string user;                // whose credentials the stub has, for people
+    std::string user;                // whose credentials the calls have, for people
   };
   // `service` and `assets` must outlive this.
   OperatorGateway(v1::OperatorService::StubInterface& service, const WebAssets& assets,

@@ -2,7 +2,7 @@
 import {Capture} from '../api/api_types';
 import {parseCount, parseInteger} from '../model/time_base';
 
-// What the page says about a capture, worked out from the operator service's message.
+// The facts about a capture that the page shows, worked out from the operator service's message.
 export class CaptureFacts {
   readonly id: string;
   readonly name: string;

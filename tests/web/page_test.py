@@ -2,8 +2,10 @@
 """What a person does on the page, in a real browser over a real fleet: the list, the timeline, search, selection, heat map."""
 
 import json
+import tempfile
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import demo
 import suite
@@ -341,6 +343,41 @@ class Page(PageCase):
         wait_until(lambda: "running" not in [row[1] for row in self.table_of(".manager")], "the row to disappear")
         self.assertNotIn(capture_id, [c["capture_id"] for c in self.fleet.cli_json("captures")["captures"]])
         self.open_gone(capture_id)
+
+    def test_export_menu_saves_files_of_the_window(self):
+        hit = self.barrier_of(demo.STRAGGLER)
+        start = int(hit["start_ns"])
+        self.open_timeline(**{"from": start - 10**8, "to": start + 10**8})
+        with tempfile.TemporaryDirectory(prefix="nt-downloads-") as name:
+            folder = Path(name)
+            self.browser.devtools("Browser.setDownloadBehavior", behavior="allow", downloadPath=name)
+            for label, pattern in {"Perfetto trace": "*.pftrace", "Durations and stragglers": "*.summary.txt",
+                                   "Table of the view": "*.csv", "Picture of the view": "*.png"}.items():
+                self.browser.click(".top-bar .menu button")
+                self.browser.run("[...document.querySelectorAll('[role=menuitem]')]"
+                                 ".find(item => item.innerText.startsWith(arguments[0])).click()", label)
+                wait_until(lambda wanted=pattern: list(folder.glob(wanted)), f"{label} to be saved")
+            self.fleet.cli("validate", next(folder.glob("*.pftrace")))
+            self.assertIn(f"gid{demo.STRAGGLER}", next(folder.glob("*.summary.txt")).read_text().replace(" ", ""))
+            self.assertIn(demo.BARRIER, next(folder.glob("*.csv")).read_text(encoding="utf-8"))
+            self.assertEqual(next(folder.glob("*.png")).read_bytes()[1:4], b"PNG")
+        self.assertEqual(self.text_of("h1"), "demo", "the page is still there")
+
+    def test_page_returns_when_the_aggregator_does(self):
+        self.sign_in()
+        other = self.start_browser()
+        self.open_timeline(other)
+        self.assertEqual(self.fleet.aggregator.stop(), 0)
+        self.wait_for_text("#manager-body .notice.error", "Try again")
+        box = other.run("const box = document.querySelector('.canvas-box').getBoundingClientRect(); return [box.left, box.top]")
+        other.move_to(box[0] + 300, box[1] + 200)
+        other.press(*"wwwwwwwwww")
+        other.wait_for("return document.querySelector('.load-status.error') !== null")
+        self.fleet.start_aggregator()
+        self.browser.wait_for("return document.querySelector('tbody tr') !== null")
+        other.press("w")
+        self.settle(other)
+        self.fleet.wait_for_workers(len(self.fleet.workers))
 
     def open_gone(self, capture_id):
         self.browser.open(f"{self.api.origin}/capture/{capture_id}")

@@ -361,7 +361,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       file('Perfetto trace', 'pftrace', '.pftrace'),
       file('Chrome trace', 'chrome-json', '.json'),
       file('Events as JSON', 'json', '.json'),
-      file('Parquet tables', 'parquet', '.tar'),
+      file('Durations and stragglers', 'summary-text', '.txt'),
       {
         label: 'Table of the view',
         hint: '.csv',

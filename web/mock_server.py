@@ -186,7 +186,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         raw = self.rfile.read(length)
         if not url.path.startswith("/api/v1/"):
-            return self.asset(url.path)
+            return self.sign_in(url, query) if "token" in query else self.asset(url.path)
         time.sleep(self.options.delay)
         try:
             body = json.loads(raw) if raw else {}
@@ -206,7 +206,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def route(self, method, path, query, body):
         if path == "/session":
-            return self.session(method, body)
+            return self.session()
         if self.options.token and f"nt={self.options.token}" not in (self.headers.get("Cookie") or ""):
             raise ApiError(401, "UNAUTHENTICATED", "a token is needed", "It is the one that --token was given.")
         if path == "/captures":
@@ -231,12 +231,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return {"version": "mock", "capturesStored": len(self.store.captures)}
         raise ApiError(404, "NOT_FOUND", f"{path} does not exist")
 
-    def session(self, method, body):
-        if method == "POST":
-            if body.get("token") != self.options.token:
-                raise ApiError(401, "UNAUTHENTICATED", "this token is not known", "Check it for missing characters.")
-            self.cookie = f"nt={body['token']}; HttpOnly; SameSite=Strict; Path=/"
-        elif self.options.token and f"nt={self.options.token}" not in (self.headers.get("Cookie") or ""):
+    def session(self):
+        if self.options.token and f"nt={self.options.token}" not in (self.headers.get("Cookie") or ""):
             raise ApiError(401, "UNAUTHENTICATED", "a token is needed")
         rights = MAY[self.options.role]
         return {
@@ -429,6 +425,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except OSError:
             self.send(404, b"not found", "text/plain")
 
+    def sign_in(self, url, query):
+        rest = urllib.parse.urlencode({key: value for key, value in query.items() if key != "token"})
+        self.send(303, b"", "text/plain", {"Location": f"{url.path}{'?' + rest if rest else ''}", "Set-Cookie":
+                                           f"nt={query['token']}; HttpOnly; SameSite=Strict; Path=/"})
+
     def send(self, status, body, kind, headers=None):
         packed = len(body) > 1000 and "gzip" in (self.headers.get("Accept-Encoding") or "")
         self.send_response(status)
@@ -436,9 +437,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Security-Policy", POLICY)
         self.send_header("Cross-Origin-Opener-Policy", "same-origin-allow-popups")
         self.send_header("Cache-Control", "no-store")
-        if hasattr(self, "cookie"):
-            self.send_header("Set-Cookie", self.cookie)
-            del self.cookie
         if packed:
             body = gzip.compress(body, 1)
             self.send_header("Content-Encoding", "gzip")

@@ -17,6 +17,18 @@ double ColumnNs(const BusyMap::Window& window) {
   return static_cast<double>(window.to_ns - window.from_ns) / window.columns;
 }
 
+std::string_view NameOfMetric(BusyMap::Metric metric) {
+  switch (metric) {
+    case BusyMap::Metric::kBusy:
+      return "busy";
+    case BusyMap::Metric::kWait:
+      return "wait";
+    case BusyMap::Metric::kEvents:
+      break;
+  }
+  return "events";
+}
+
 size_t ColumnOf(const BusyMap::Window& window, uint64_t at_ns) {
   const double column = static_cast<double>(at_ns - window.from_ns) / ColumnNs(window);
   return std::min<size_t>(static_cast<size_t>(column), window.columns - 1);
@@ -65,7 +77,14 @@ absl::Status BusyMap::WriteEvent(const TimelineRecord& record, uint64_t,
   }
   // The length of a span without its stop or its start is not known.
   if ((record.flags & (kInvalidLength | kStartLost)) != 0) return absl::OkStatus();
-  const bool is_hardware = rows_.row(placement.row).source == RowSource::kHardware;
+  if (metric_ == Metric::kWait) {
+    const DerivedType type = fields_.Of(*record.shape).type;
+    if (type != DerivedType::kCollective && type != DerivedType::kHostBarrier) {
+      return absl::OkStatus();
+    }
+  }
+  const bool is_hardware =
+      metric_ == Metric::kBusy && rows_.row(placement.row).source == RowSource::kHardware;
   (is_hardware ? row.hardware : row.other).Add(window_, record.start_ns, record.end_ns);
   return absl::OkStatus();
 }
@@ -99,8 +118,8 @@ void BusyMap::AppendRow(const TimelineStream& stream, const Row& row, std::strin
 absl::Status BusyMap::Finish(ExportSummary& summary) {
   JsonWriter json;
   json.Open('{')
-      .Member("metric", metric_ == Metric::kBusy ? "busy" : "events")
-      .Member("unit", metric_ == Metric::kBusy ? "share" : "events")
+      .Member("metric", NameOfMetric(metric_))
+      .Member("unit", metric_ == Metric::kEvents ? "events" : "share")
       .Member("from", fmt::format("{}", window_.from_ns))
       .Member("to", fmt::format("{}", window_.to_ns))
       .Member("columns", window_.columns)

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/derive/shape_fields.h"
 #include "aggregator/export/rows/row_exporter.h"
 
 namespace neurontrace {
@@ -16,7 +17,8 @@ namespace neurontrace {
 class BusyMap final : public RowExporter {
  public:
   enum class Metric : uint8_t {
-    kBusy,    // share of the column in which a span runs: on the hardware, if the stream has any
+    kBusy,  // share of the column in which a span runs: on the hardware, if the stream has any
+    kWait,  // share of the column in which a collective or a barrier runs: who waits least is late
     kEvents,  // events that begin in the column
   };
   struct Window {
@@ -61,6 +63,7 @@ class BusyMap final : public RowExporter {
   void AppendRow(const TimelineStream& stream, const Row& row, std::string& out) const;
 
   const Metric metric_;
+  ShapeFieldTable fields_;
   const Window window_;
   std::vector<Row> map_;  // by stream
   std::string answer_;

@@ -27,6 +27,13 @@ struct ViewWindow {
   uint64_t to_ns = 1;
 };
 
+absl::StatusOr<BusyMap::Metric> ParseMetric(const std::string& text) {
+  if (text == "busy") return BusyMap::Metric::kBusy;
+  if (text == "wait") return BusyMap::Metric::kWait;
+  if (text == "events") return BusyMap::Metric::kEvents;
+  return InvalidArgument("metric: '{}' is unknown; there are busy, wait and events", text);
+}
+
 // The window of the request; what it leaves open is the capture's whole length.
 absl::StatusOr<ViewWindow> WindowOf(const CaptureLayout& layout, const ViewRequest& request) {
   ViewWindow window{.from_ns = request.from_ns.value_or(layout.begin_ns()),
@@ -171,15 +178,13 @@ absl::StatusOr<std::string> CaptureViews::Summary(const CaptureRecord& record,
 absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
                                                const ViewRequest& request,
                                                const ViewCancel& cancelled) {
-  if (request.metric != "busy" && request.metric != "events") {
-    return InvalidArgument("metric: '{}' is unknown; there are busy and events", request.metric);
-  }
+  ASSIGN_OR_RETURN(const BusyMap::Metric metric, ParseMetric(request.metric));
   if (request.by == "step") {
     return InvalidArgument("by: a map by step is not supported yet; omit it for a map by time");
   }
   ASSIGN_OR_RETURN(const auto layout, Layout(record));
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
-  BusyMap map(request.metric == "busy" ? BusyMap::Metric::kBusy : BusyMap::Metric::kEvents,
+  BusyMap map(metric,
               {.from_ns = window.from_ns, .to_ns = window.to_ns, .columns = request.columns});
   RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map).status());
   return map.Take();

@@ -108,5 +108,19 @@ TEST_F(ViewCollectorsTest, MapsBusySharesOfColumns) {
   EXPECT_THAT(values, ElementsAre(1.0f, 0.5f, 0.0f, 0.5f));
 }
 
+TEST_F(ViewCollectorsTest, MapsTimeInCollectivesAndBarriers) {
+  const uint32_t core = AddCore(3, 7);
+  script_.Span("nc_exec_running", kBase, kBase + 400, 1);
+  script_.Span("enc_barrier", kBase + 100, kBase + 150, 2);
+  Close(core);
+  BusyMap map(BusyMap::Metric::kWait, {.from_ns = kBase, .to_ns = kBase + 400, .columns = 4});
+  Read(map, kBase, kBase + 400);
+  const std::string bytes = map.Take();
+  std::vector<float> values(4);
+  ASSERT_GT(bytes.size(), 16u);
+  std::memcpy(values.data(), bytes.data() + bytes.size() - 16, 16);
+  EXPECT_THAT(values, ElementsAre(0.0f, 0.5f, 0.0f, 0.0f));
+}
+
 }  // namespace
 }  // namespace neurontrace

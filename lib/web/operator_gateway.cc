@@ -158,6 +158,19 @@ grpc::Status AddRanks(std::string_view text, v1::ExportRequest& message) {
   return grpc::Status::OK;
 }
 
+// Returns the query without a parameter, and with the others as they are.
+std::string WithoutParameter(std::string_view query, std::string_view name) {
+  std::string rest;
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) continue;
+    rest += (rest.empty() ? "" : "&") + std::string(pair);
+  }
+  return rest;
+}
+
 // The host of "HOST:PORT" in lower case.
 std::string HostName(std::string_view host) {
   if (!host.ends_with(']')) {
@@ -400,14 +413,19 @@ std::string OperatorGateway::SessionCookie() const {
 }
 
 // The token leaves the address, so that it is in no history and in no link that somebody copies.
+// The other parameters stay: they are the view that a link opens.
 WebReply OperatorGateway::SignIn(const WebRequest& request) const {
   if (!IsToken(ParameterOf(request.query, "token"), options_.token)) {
     return ErrorReply({grpc::StatusCode::UNAUTHENTICATED,
                        "the token is not that of this session; `neurontrace view` prints the "
                        "current address"});
   }
-  // Only a path of this server: "//host" would lead to another one.
-  const std::string path = request.path.starts_with("//") ? "/" : request.path;
+  // Only a path of this server: "//host" would lead to another one, and browsers read \ as /.
+  const bool is_foreign = request.path.starts_with("//") || request.path.starts_with("/\\");
+  std::string path = is_foreign ? "/" : request.path;
+  if (const std::string rest = WithoutParameter(request.query, "token"); !rest.empty()) {
+    path += "?" + rest;
+  }
   return {.status = 303,
           .headers = {{"Location", path},
                       {"Cache-Control", "no-store"},

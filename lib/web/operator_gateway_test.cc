@@ -158,9 +158,20 @@ TEST_F(OperatorGatewayTest, TokenOfTheAddressBecomesACookie) {
   EXPECT_EQ(HeaderOf(Ask(request), "Set-Cookie"), "");
 }
 
+TEST_F(OperatorGatewayTest, TokenLeavesTheOtherParametersInTheAddress) {
+  const std::string token = std::string("token=") + kToken;
+  for (const std::string& query : {"from=1&to=2&" + token, token + "&from=1&to=2",
+                                   "from=1&" + token + "&to=2", token + "&from=1&to=2&" + token}) {
+    EXPECT_EQ(HeaderOf(Ask(Request("GET", "/capture/01ABC", query)), "Location"),
+              "/capture/01ABC?from=1&to=2")
+        << query;
+  }
+}
+
 TEST_F(OperatorGatewayTest, TokenRedirectStaysOnThisServer) {
-  WebRequest request = Request("GET", "//evil.example/", std::string("token=") + kToken);
-  EXPECT_EQ(HeaderOf(Ask(request), "Location"), "/");
+  for (const char* const path : {"//evil.example/", "/\\evil.example/"}) {
+    EXPECT_EQ(HeaderOf(Ask(Request("GET", path, std::string("token=") + kToken)), "Location"), "/");
+  }
 }
 
 TEST_F(OperatorGatewayTest, RefusesForeignHostNames) {

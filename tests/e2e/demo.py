@@ -9,10 +9,13 @@ in the store exactly once.
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import json
 import shutil
+import signal
 import sys
+import urllib.parse
 from pathlib import Path
 
 from alignment import align, report_barriers, seconds
@@ -77,6 +80,19 @@ def barrier_order(fleet, capture_id):
     return {"events_beyond_their_bound": len(alignment.beyond_bounds()), **dataclasses.asdict(report)}
 
 
+def barrier_page(trace, capture_id, gid):
+    """Returns the path of the page that shows all ranks around one barrier, with that of a rank found; web/model/view_state.ts
+    has the parameters."""
+    own = [span for span in trace["trace_event"] if span["name"] == BARRIER and int(span.get("worker_gid", -1)) == gid]
+    if not own:
+        return f"/capture/{capture_id}"
+    span = sorted(own, key=lambda other: int(other["timestamp"]))[len(own) // 2]
+    begin, length = int(span["timestamp"]), int(span["duration"])
+    # The other ranks wait since the straggler's extra time, and all leave together.
+    view = {"from": begin - STRAGGLER_US * 2000, "to": begin + length + STRAGGLER_US * 1000, "q": f"name:{BARRIER}"}
+    return f"/capture/{capture_id}?{urllib.parse.urlencode(view)}"
+
+
 def summarise(capture, check, trace, clocks, out):
     gids = sorted(int(s["worker_gid"]) for s in capture["streams"] if int(s["worker_gid"]) >= 0)
     waits = barrier_waits(trace)
@@ -105,6 +121,7 @@ def summarise(capture, check, trace, clocks, out):
         "clocks": clocks,
         "planted_straggler": STRAGGLER,
         "straggler_found": slowest,
+        "straggler_page": barrier_page(trace, capture["capture_id"], slowest),
         "barrier_wait_us": {str(gid): round(wait / 1000, 1) for gid, wait in sorted(waits.items())},
         "files": {name: str(out / name) for name in
                   (*EXPORTED, "own_clocks.pftrace", "summary.json")},
@@ -117,7 +134,37 @@ def after_end(summary):
                    ({count} more came between a core's last fetch and the end of its trace)""" if count else ""
 
 
-def print_summary(summary):
+def straggler_link(summary, address):
+    """One barrier on all ranks, where a page is served."""
+    if address is None:
+        return ""
+    at = urllib.parse.urlsplit(address)
+    path = summary["straggler_page"]
+    return f"""
+                   {at.scheme}://{at.netloc}{path}{'&' if '?' in path else '?'}{at.query}"""
+
+
+def print_page_command(arguments, capture_id, out):
+    """Prints what shows the page later: the store stays, and any aggregator can serve it."""
+    programs = Path(arguments.build) / "bin"
+    print(f"""
+To see the timeline in a browser, start these two programs, or run the demo in a terminal without --no-view:
+  {programs}/neurontrace-aggregator --listen 127.0.0.1:9400 --store {out / 'run' / 'store'}
+  {programs}/neurontrace view {capture_id}""")
+
+
+def serve_page(address):
+    """Keeps the fleet and its page until an interrupt."""
+    print(f"""
+The aggregator keeps running, and serves the timeline to browsers on this machine. Ctrl-C ends both.
+page  {address}""", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.pause()
+
+
+def print_summary(summary, address):
+    """`address` of the page: None if none is served."""
     gids = summary["worker_gids"]
     waits = summary["barrier_wait_us"]
     clocks = summary["clocks"]
@@ -138,7 +185,7 @@ Summary
   clocks, merged   they line up within {seconds(clocks['aligned_apart_ns'])} of the truth, half of {clocks['barriers']} barriers within {seconds(clocks['aligned_usual_ns'])}
                    (stated bound: {seconds(clocks['bound_ns'])}; {clocks['events_beyond_their_bound']} of their events are beyond it)
   straggler        worker_gid {found} waits {waits.get(str(found), 0):,.0f} us in a barrier, the others \
-{sum(others) / max(1, len(others)):,.0f} us (planted: {summary['planted_straggler']})
+{sum(others) / max(1, len(others)):,.0f} us (planted: {summary['planted_straggler']}){straggler_link(summary, address)}
   files            {summary['files']['system_profile.pftrace']}
                    {summary['files']['own_clocks.pftrace']} (what it would be without)
                    {summary['files']['system_profile.json']}
@@ -178,10 +225,21 @@ def run(arguments):
         with open(out / "system_profile.json", encoding="utf-8") as file:
             trace = json.load(file)
         summary = summarise(capture, check, trace, barrier_order(fleet, capture_id), out)
-    with open(out / "summary.json", "w", encoding="utf-8") as file:
-        json.dump(summary, file, indent=2)
-        file.write("\n")
-    print_summary(summary)
+        with open(out / "summary.json", "w", encoding="utf-8") as file:
+            json.dump(summary, file, indent=2)
+            file.write("\n")
+        address = None if arguments.no_view else fleet.start_page(capture_id)[1]
+        print_summary(summary, address)
+        code = verdict(summary, check, capture)
+        if address is None:
+            print_page_command(arguments, capture_id, out)
+        else:
+            serve_page(address)
+    return code
+
+
+def verdict(summary, check, capture):
+    """Returns the exit code: 0 only if all that was planted was found, and nothing is missing."""
     clocks = summary["clocks"]
     true = clocks["events_beyond_their_bound"] == 0 and clocks["beyond"] == 0
     whole = check.ok() and true and summary["worker_gids"] == list(range(WORLD))
@@ -195,6 +253,8 @@ def main():
     parser.add_argument("--build", required=True, help="build directory with bin/ and lib/")
     parser.add_argument("--out", default="out/demo", help="output directory (default %(default)s)")
     parser.add_argument("--duration", type=float, default=5, help="seconds to capture (default 5)")
+    parser.add_argument("--no-view", action="store_true", default=not sys.stdout.isatty(),
+                        help="end with the summary; otherwise, in a terminal, serve the timeline to a browser until Ctrl-C")
     try:
         return run(parser.parse_args())
     except FleetError as error:

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The demo as a test: every event of the simulation is in the capture once, every rank is there once, and the planted
-straggler is found in the exported file."""
+straggler is found in the exported file. In a terminal, the demo serves the page until Ctrl-C."""
 
+import contextlib
+import http.cookiejar
 import json
 import os
+import pty
+import re
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 from pathlib import Path
 
 import suite
@@ -24,8 +30,50 @@ class Demo(unittest.TestCase):
             summary = json.loads((Path(out) / "summary.json").read_text())
             self.check_summary(summary)
             self.check_files(Path(out), summary)
-            for line in ("Summary", "straggler", "https://ui.perfetto.dev"):
+            for line in ("Summary", "straggler", "https://ui.perfetto.dev", f"neurontrace view {summary['capture_id']}"):
                 self.assertIn(line, done.stdout)
+            self.assertRegex(summary["straggler_page"], rf"^/capture/{summary['capture_id']}\?from=\d{{19}}&to=\d{{19}}&q=")
+
+    def test_demo_in_a_terminal_serves_the_page_until_an_interrupt(self):
+        ours, theirs = pty.openpty()
+        with tempfile.TemporaryDirectory(prefix="neurontrace-demo-") as out, os.fdopen(ours, "rb", buffering=0) as screen:
+            demo = subprocess.Popen(
+                [sys.executable, "-B", Path(__file__).with_name("demo.py"), "--build", os.environ["NT_BUILD_DIR"],
+                 "--out", out, "--duration", "1"], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+            os.close(theirs)
+            self.addCleanup(self.end, demo)
+            shown = self.read_screen(screen, r"(?m)^page  (http://127\.0\.0\.1:\d+/capture/\w+\?token=\w+)\r$")
+            page = re.search(r"(?m)^page  (\S+)\r$", shown)[1]
+            straggler = re.search(r"straggler .*\r\n +(http\S+)", shown)[1]
+            # Each link alone signs in, and the view stays in the address.
+            self.assertRegex(self.open_page(page), r"/capture/\w+$")
+            self.assertRegex(self.open_page(straggler), r"/capture/\w+\?from=\d{19}&to=\d{19}&q=name%3Aenc_barrier$")
+            os.killpg(demo.pid, signal.SIGINT)  # as a terminal does for Ctrl-C
+            self.assertEqual(demo.wait(30), 0, shown)
+
+    def read_screen(self, screen, pattern):
+        """Reads until the pattern is on the screen; the demo's own waits have deadlines."""
+        shown = ""
+        with contextlib.suppress(OSError):  # the demo ended
+            while not re.search(pattern, shown):
+                shown += screen.read(4096).decode(errors="replace")
+        self.assertRegex(shown, pattern)
+        return shown
+
+    def open_page(self, address):
+        """Returns where an address leads to in a fresh browser."""
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+        with opener.open(address, timeout=20) as answer:
+            self.assertIn(b"neurontrace", answer.read())
+            final = answer.geturl()
+        with opener.open("/".join(address.split("/")[:3]) + "/api/v1/captures", timeout=20) as answer:
+            self.assertEqual(len(json.load(answer)["captures"]), 1)
+        return final
+
+    def end(self, demo):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(demo.pid, signal.SIGKILL)
+        demo.wait()
 
     def check_summary(self, summary):
         self.assertEqual(summary["state"], "CAPTURE_STATE_COMPLETE")

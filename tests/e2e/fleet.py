@@ -297,6 +297,14 @@ class Fleet:
                              f"{done.stdout}{done.stderr}")
         return done
 
+    def start_page(self, *arguments):
+        """Starts `neurontrace view` on a free port; returns the process and the address, which has the token."""
+        page = self._start(Process(
+            f"page-{len(self._started)}",
+            self.cli_command("--output", "json", "view", "--listen", "127.0.0.1:0", *arguments), self.logs,
+            env={"NEURONTRACE_CONFIG": ""}))
+        return page, json.loads(page.wait_for_line('"url"'))["url"]
+
     def cli_json(self, *arguments, **options):
         return json.loads(self.cli("--output", "json", *arguments, **options).stdout)
 

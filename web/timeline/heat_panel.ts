@@ -195,7 +195,7 @@ export class HeatPanel implements Panel {
     for (let r = 0; r < grid.rows.length; r += each) {
       ctx.fillText(
           grid.rows[r].gid === null ? '–' : String(grid.rows[r].gid), 4,
-          Math.min(bottom - 6, (r + 0.5) / grid.rows.length * bottom));
+          Math.max(7, Math.min(bottom - 6, (r + 0.5) / grid.rows.length * bottom)));
     }
     // Columns are stretches of time or steps; either way labels are at round numbers.
     const from = grid.steps ? 0 : grid.from, span = grid.steps ? grid.columns : grid.to - grid.from,

@@ -193,9 +193,9 @@ void SetPodFacts(const WorkerPod& pod, std::vector<KeyValue>& facts,
   const struct {
     std::string_view key;
     const std::string& value;
-  } said[] = {
+  } facts_of_pod[] = {
       {kNamespaceKey, pod.pod_namespace}, {kPodKey, pod.name}, {kContainerKey, pod.container}};
-  for (const auto& [key, value] : said) {
+  for (const auto& [key, value] : facts_of_pod) {
     if (value.empty()) continue;
     std::erase_if(facts, [&](const KeyValue& fact) {
       if (fact.key != key) return false;

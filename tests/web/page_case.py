@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `neurontrace view` over the fleet of the demo, in a real browser, and what a person sees there."""
+
+import http.cookiejar
+import json
+import os
+import re
+import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+import demo
+import suite
+from fleet import Fleet, wait_until
+from web_driver import MISSING, WebDriver
+
+ROOT = Path(__file__).resolve().parents[2]
+PICTURES = ROOT / "build" / "web"
+HOSTILE_NAME = '<img src=x onerror="document.title=1"> \u202egnp.exe & <b>bold</b>'
+HOSTILE_SHOWN = '<img src=x onerror="document.title=1"> \\u202egnp.exe & <b>bold</b>'  # a hidden character is written out
+UNITS_NS = {"ns": 1, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
+
+# Answered and drawn, and the address has caught up with the view: it follows within less than this pause.
+SETTLED = """const isShown = () => document.querySelector('.tree-line:not([hidden])') !== null &&
+  document.querySelector('.load-status')?.hidden === true && new URLSearchParams(location.search).has('from');
+const before = location.href;
+return isShown() && new Promise(done => setTimeout(() => done(isShown() && location.href === before), 600));"""
+
+LINES = """return [...document.querySelectorAll('.tree-line:not([hidden])')].map(line => {
+  const box = line.getBoundingClientRect();
+  return {label: line.querySelector('.tree-label').textContent, meta: line.querySelector('.tree-meta').textContent,
+          level: Number(line.getAttribute('aria-level')), top: box.top, height: box.height};
+}).sort((a, b) => a.top - b.top);"""
+
+# How many pixels of a stretch of the canvas have another colour than an empty lane, and how many colours there are.
+PIXELS = """const [x, y, width, height] = arguments, canvas = document.querySelector('canvas.spans');
+const box = canvas.getBoundingClientRect(), scale = canvas.width / box.width;
+const data = canvas.getContext('2d').getImageData(Math.round((x - box.left) * scale), Math.round((y - box.top) * scale),
+                                                  Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))).data;
+const probe = document.createElement('canvas').getContext('2d');
+const lanes = ['--lane', '--lane-band', '--lane-header', '--lane-line'].map(name => {
+  probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
+  probe.fillRect(0, 0, 1, 1);
+  return probe.getImageData(0, 0, 1, 1).data.slice(0, 3).join();
+});
+const seen = new Set();
+let drawn = 0;
+for (let i = 0; i < data.length; i += 4) {
+  const colour = data.slice(i, i + 3).join();
+  if (lanes.includes(colour)) continue;
+  seen.add(colour);
+  ++drawn;
+}
+return {drawn, pixels: data.length / 4, colours: seen.size};"""
+
+
+def shown_ns(text):
+    """Parses a length as the page writes it, such as "1.523 ms"."""
+    match = re.fullmatch(r"(-?[\d.,]+)\s*(ns|µs|ms|s|min)", text.strip())
+    if match is None:
+        raise AssertionError(f"'{text}' is no length of time")
+    return float(match[1].replace(",", "")) * UNITS_NS[match[2]]
+
+
+class Api:
+    """The page's API as a client without a browser uses it, after it opened the address with the token."""
+
+    def __init__(self, address):
+        self.origin = "{0.scheme}://{0.netloc}".format(urllib.parse.urlsplit(address))
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+        self._opener.open(address, timeout=20).close()
+
+    def get(self, path, **query):
+        text = urllib.parse.urlencode(query)
+        with self._opener.open(f"{self.origin}/api/v1{path}{'?' + text if text else ''}", timeout=60) as answer:
+            return json.load(answer)
+
+
+@suite.needs_of_setup(MISSING, f"{' and '.join(MISSING)} not found")
+class PageCase(unittest.TestCase):
+    """One fleet, one capture and one page for all tests of a class; a browser for each test."""
+
+    maxDiff = 4000
+    duration = "2s"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = Fleet(os.environ["NT_BUILD_DIR"])
+        cls.addClassCleanup(cls.fleet.shut_down)
+        demo.start_fleet(cls.fleet)
+        cls.capture_id = cls.capture("demo", cls.duration)
+        cls.address = cls.fleet.start_page()[1]
+        cls.api = Api(cls.address)
+
+    @classmethod
+    def capture(cls, name, duration):
+        cls.fleet.cli("capture", "--duration", duration, "--name", name, codes=(0, 3))
+        return cls.fleet.cli_json("captures")["captures"][-1]["capture_id"]
+
+    def setUp(self):
+        self.browser = self.start_browser()
+
+    def start_browser(self, **options):
+        browser = WebDriver(**options)
+        self.addCleanup(browser.quit)
+        self.addCleanup(self._keep_picture_of_failure, browser)
+        return browser
+
+    def _keep_picture_of_failure(self, browser):
+        result = self._outcome.result  # as in tests/e2e/fleet_case.py
+        if any(getattr(test, "test_case", test) is self for test, _ in result.errors + result.failures):
+            path = PICTURES / f"failed-{self.id().split('.')[-1]}.png"
+            browser.screenshot(path)
+            print(f"--- {self.id()}: see {path}; console: {browser.console_errors()}", flush=True)
+
+    # -- going places --------------------------------------------------------------------------------------------
+
+    def sign_in(self, browser=None):
+        """Opens the address that was printed: the list of captures."""
+        browser = browser or self.browser
+        browser.open(self.address)
+        browser.wait_for("return document.querySelector('tbody tr') !== null")
+
+    def open_timeline(self, browser=None, capture_id=None, **query):
+        browser = browser or self.browser
+        if "127.0.0.1" not in browser.url:
+            self.sign_in(browser)
+        text = urllib.parse.urlencode(query)
+        browser.open(f"{self.api.origin}/capture/{capture_id or self.capture_id}{'?' + text if text else ''}")
+        self.settle(browser)
+
+    def settle(self, browser=None):
+        (browser or self.browser).wait_for(SETTLED)
+
+    def open_panel(self, name):
+        self.browser.click(f"#tab-{name}")
+        self.browser.wait_for("return document.querySelector('.dock-body .panel') !== null")
+
+    # -- what is seen --------------------------------------------------------------------------------------------
+
+    def text_of(self, selector, browser=None):
+        return (browser or self.browser).run("const found = document.querySelector(arguments[0]); return found && found.innerText", selector)
+
+    def table_of(self, selector):
+        """The texts of a table's cells, row by row."""
+        return self.browser.run("return [...document.querySelectorAll(arguments[0] + ' tbody tr')]"
+                                ".map(row => [...row.cells].map(cell => cell.innerText.trim()))", selector)
+
+    def state_of_url(self, browser=None):
+        return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit((browser or self.browser).url).query))
+
+    def window(self, browser=None):
+        """First and last nanosecond on the screen, from the address."""
+        state = self.state_of_url(browser)
+        return int(state["from"]), int(state["to"])
+
+    def canvas(self):
+        return self.browser.run("const box = document.querySelector('.canvas-box').getBoundingClientRect();"
+                                "return {left: box.left, top: box.top, width: box.width, height: box.height}")
+
+    def lines(self, browser=None):
+        return (browser or self.browser).run(LINES)
+
+    def line_of(self, beginning):
+        found = [line for line in self.lines() if line["label"].startswith(beginning)]
+        self.assertEqual(len(found), 1, f"{beginning}: {[line['label'] for line in self.lines()]}")
+        return found[0]
+
+    def x_of(self, ns):
+        """Where a moment is on the screen, in CSS pixels."""
+        begin, end = self.window()
+        box = self.canvas()
+        return box["left"] + (int(ns) - begin) / (end - begin) * box["width"]
+
+    def pixels(self, x, y, width, height):
+        return self.browser.run(PIXELS, x, y, width, height)
+
+    # -- what there is -------------------------------------------------------------------------------------------
+
+    def view(self, what, **query):
+        return self.api.get(f"/captures/{self.capture_id}/{what}", **query)
+
+    def layout(self):
+        return self.view("layout")
+
+    def ranks(self):
+        """The streams of cores by their rank."""
+        return {stream["gid"]: stream for stream in self.layout()["streams"] if stream["gid"] is not None}
+
+    def barrier_of(self, gid):
+        """One barrier of a rank near the middle of the capture, as a hit of the search."""
+        hits = self.view("search", q=f"name:{demo.BARRIER} rank:{gid}")["hits"]
+        self.assertGreater(len(hits), 5, "barriers of this rank")
+        return sorted(hits, key=lambda hit: int(hit["start_ns"]))[len(hits) // 2]
+
+    def wait_for_text(self, selector, pattern):
+        return wait_until(lambda: re.search(pattern, self.text_of(selector) or ""), f"{selector} to show {pattern}")

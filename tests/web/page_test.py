@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person does on the page, in a real browser over a real fleet: the list, the timeline, search, selection, heat map."""
+
+import json
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import demo
+import suite
+from page_case import HOSTILE_NAME, HOSTILE_SHOWN, PageCase, shown_ns
+from fleet import wait_until
+
+TOLERANCE = 0.002  # of lengths that are shown with four digits
+
+
+class Page(PageCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.hostile_id = cls.capture(HOSTILE_NAME, "300ms")
+
+    # -- the list ------------------------------------------------------------------------------------------------
+
+    def test_manager_lists_the_capture_and_opens_its_timeline(self):
+        self.sign_in()
+        row = self.row_of("demo")
+        capture = self.api.get(f"/captures/{self.capture_id}")
+        self.assertIn("complete", row["State"])
+        self.assertEqual((row["Ranks"], row["Lost"]), (str(demo.WORLD), "0"))
+        events = self.browser.run("return [...document.querySelectorAll('td span[title]')].map(span => span.title)")
+        self.assertIn(f"{int(capture['events']):,}", events, "the exact count of events, at the rounded one")
+        self.assertNotIn("token", self.browser.url, "the token left the address")
+        self.browser.click(f"td.name a[title='{self.capture_id}']")
+        self.settle()
+        self.assertIn(f"/capture/{self.capture_id}?", self.browser.url)
+        self.assertEqual(self.text_of("h1"), "demo")
+        self.assertEqual(self.browser.console_errors(), [])
+
+    def row_of(self, name):
+        """A capture's cells by the titles of the columns."""
+        titles = self.browser.run("return [...document.querySelectorAll('th')].map(cell => cell.innerText.trim().replace(/[▾▴]/, ''))")
+        rows = [dict(zip(titles, row)) for row in self.table_of(".manager")]
+        found = [row for row in rows if row["Name"] == name]
+        self.assertEqual(len(found), 1, rows)
+        return found[0]
+
+    def test_list_is_filtered_by_words(self):
+        self.sign_in()
+        self.browser.type(".table-head input", "demo")
+        self.wait_for_text(".table-head", r"1 of \d captures")
+        self.assertEqual([row[1] for row in self.table_of(".manager")], ["demo"])
+        self.assertIn("filter=demo", self.browser.url)
+
+    def test_fleet_is_in_the_tabs_beside_the_captures(self):
+        self.sign_in()
+        for tab, texts in {"agents": demo.INSTANCES, "clocks": demo.INSTANCES, "workers": demo.INSTANCES}.items():
+            self.browser.click(f"#tab-{tab}")
+            self.browser.wait_for("return document.querySelector('#manager-body tbody tr') !== null")
+            for text in texts:
+                self.assertIn(text, self.text_of("#manager-body"), tab)
+        self.browser.click("#tab-triggers")
+        self.wait_for_text("#manager-body", "There are no triggers")
+
+    def test_certificate_says_how_complete_the_capture_is(self):
+        self.sign_in()
+        self.browser.open(f"{self.api.origin}/capture/{self.capture_id}/certificate")
+        self.wait_for_text(".verdict", "Complete")
+        certificate = self.api.get(f"/captures/{self.capture_id}/certificate")
+        stored = int(certificate["account"]["stored"])
+        self.assertRegex(self.text_of(".numbers"), rf"Stored\s+{stored:,}")
+        self.assertEqual(len(self.table_of(".certificate")), len(certificate["workers"]))
+
+    def test_hostile_name_is_shown_as_text(self):
+        self.sign_in()
+        self.assertIn(HOSTILE_SHOWN, [row[1] for row in self.table_of(".manager")])
+        self.open_timeline(capture_id=self.hostile_id)
+        self.assertEqual(self.text_of("h1"), HOSTILE_SHOWN)
+        self.assertEqual(self.browser.run("return document.querySelectorAll('img, b, script:not([src])').length"), 0)
+        self.assertIn("neurontrace", self.browser.title)
+        self.assertEqual(self.browser.console_errors(), [])
+
+    # -- who may look ---------------------------------------------------------------------------------------------
+
+    def refused(self, path, **headers):
+        """The status and the error of a request without a session."""
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(urllib.request.Request(self.api.origin + path, headers=headers), timeout=20).close()
+        with caught.exception as error:
+            return error.code, json.load(error)["error"]["code"]
+
+    def test_api_asks_for_the_token(self):
+        for path in ("/api/v1/captures", f"/api/v1/captures/{self.capture_id}/layout", "/api/v1/session"):
+            self.assertEqual(self.refused(path), (401, "UNAUTHENTICATED"), path)
+            self.assertEqual(self.refused(path, Cookie="neurontrace=" + "0" * 64), (401, "UNAUTHENTICATED"), path)
+        self.assertEqual(self.refused("/api/v1/captures", Host="attacker.example"), (403, "PERMISSION_DENIED"))
+        self.browser.open(self.api.origin)
+        self.wait_for_text("#root", "(?i)token")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('table').length"), 0)
+
+    # -- the timeline --------------------------------------------------------------------------------------------
+
+    def test_timeline_has_a_line_for_each_rank_and_host(self):
+        self.open_timeline()
+        labels = [line["label"] for line in self.lines()]
+        for gid in range(demo.WORLD):
+            self.assertEqual(sum(label.startswith(f"gid {gid} ") for label in labels), 1, labels)
+        self.assertEqual([line["label"] for line in self.lines() if line["level"] == 1], demo.INSTANCES)
+        self.assertTrue(all("±" in line["meta"] for line in self.lines() if line["level"] == 1), "the clocks' bounds")
+        self.assertEqual(self.browser.console_errors(), [])
+
+    def test_spans_are_drawn_where_the_events_are(self):
+        self.open_timeline()
+        box = self.canvas()
+        for line in self.lines():
+            if line["label"].startswith("gid "):
+                strip = self.pixels(box["left"], line["top"] + 1, box["width"], 13)
+                self.assertGreater(strip["drawn"] / strip["pixels"], 0.1, line)
+        # One barrier of the rank that is late, large: its pixels have a colour, and what lies before the capture has none.
+        hit = self.barrier_of(demo.STRAGGLER)
+        start, length = int(hit["start_ns"]), int(hit["duration_ns"])
+        self.open_timeline(**{"from": start - 2 * length, "to": start + 3 * length, "open": hit["stream"]})
+        top = self.row_line(hit)["top"] + 17 * self.depth_of(hit)
+        inside = self.pixels(self.x_of(start + length * 0.2), top + 2, 0.1 * box["width"], 12)
+        self.assertGreater(inside["drawn"] / inside["pixels"], 0.9, inside)
+        begin = int(self.layout()["begin_ns"])
+        self.open_timeline(**{"from": begin - 10**8, "to": begin + 10**8})
+        before = self.pixels(box["left"] + 5, self.line_of("gid 3 ")["top"] + 1, box["width"] * 0.4, 13)
+        self.assertLess(before["drawn"] / before["pixels"], 0.01, "nothing but the lines of the ruler")
+
+    def row_line(self, hit):
+        """The line of a hit's row below its rank, which has to be open."""
+        lines = self.lines()
+        label = next(s["label"] for s in self.layout()["streams"] if s["number"] == hit["stream"])
+        at = next(i for i, line in enumerate(lines) if line["label"] == label)
+        rows = {row["row"]: row["name"] for row in self.rows_of(hit)}
+        for line in lines[at + 1:]:
+            if line["level"] < 3:
+                break
+            if line["label"] == rows[hit["row"]]:
+                return line
+        self.fail(f"{rows[hit['row']]} is not below {label}: {lines}")
+        return None
+
+    def depth_of(self, hit):
+        middle = int(hit["start_ns"]) + int(hit["duration_ns"]) // 2
+        events = self.view("events", streams=hit["stream"], **{"from": middle, "to": middle})["events"]
+        return next(e["depth"] for e in events if e["row"] == hit["row"] and e["name"] == hit["name"])
+
+    def rows_of(self, hit):
+        """The rows of a stream, from the header of an answer to /spans."""
+        start = int(hit["start_ns"])
+        return self.spans_header(start - 10**6, start + 10**7, hit["stream"])["rows"]
+
+    def spans_header(self, begin, end, stream):
+        # pylint: disable-next=protected-access
+        with self.api._opener.open(f"{self.api.origin}/api/v1/captures/{self.capture_id}/spans?from={begin}&to={end}"
+                                   f"&px=1600&streams={stream}", timeout=60) as answer:
+            body = answer.read()
+        self.assertEqual(body[:4], b"NTV1")
+        return json.loads(body[8:8 + int.from_bytes(body[4:8], "little")])
+
+    def test_click_on_a_span_shows_its_name_and_duration(self):
+        hit = self.barrier_of(demo.STRAGGLER)
+        start, length = int(hit["start_ns"]), int(hit["duration_ns"])
+        self.open_timeline(**{"from": start - 2 * length, "to": start + 3 * length, "open": hit["stream"]})
+        self.browser.click_at(self.x_of(start + length / 2), self.row_line(hit)["top"] + 17 * self.depth_of(hit) + 8)
+        self.wait_for_text(".details-head h2", demo.BARRIER)
+        details = self.browser.run("return Object.fromEntries([...document.querySelectorAll('.details dt')]"
+                                   ".map(term => [term.innerText.trim(), term.nextElementSibling.innerText.trim()]))")
+        self.assertAlmostEqual(shown_ns(details["Duration"]), length, delta=length * TOLERANCE + 1)
+        self.assertIn(f"gid {demo.STRAGGLER} ", details["Rank"])
+        self.assertIn("±", details["Clock bound"])
+        self.assertIn(f"{hit['start_ns']} ns", self.text_of(".details"))
+        self.browser.wait_for("return location.search.includes('span=')")
+        self.browser.press("Escape", "Escape")
+        self.browser.wait_for("return !location.search.includes('span=')")
+
+    def test_search_finds_the_barriers_and_jumps_to_one(self):
+        self.open_timeline()
+        expected = self.view("search", q=f"name:{demo.BARRIER}")
+        self.browser.press("/")
+        self.browser.type(".search-input", f"name:{demo.BARRIER}")
+        self.browser.press("Enter")
+        self.wait_for_text(".dock-body", rf"{int(expected['total']):,} events")
+        self.wait_for_text(".dock-body", rf"on {demo.WORLD} ranks")
+        self.assertTrue(all(row[0] == demo.BARRIER for row in self.table_of(".dock-body")))
+        before = self.window()
+        self.browser.press("Enter")  # the first hit
+        self.wait_for_text(".search-count", r"^1 / \d+")
+        self.browser.press("Enter")
+        self.wait_for_text(".search-count", r"^2 / \d+")
+        self.browser.wait_for("return location.search.includes('span=')")
+        self.settle()
+        begin, end = self.window()
+        self.assertLess(end - begin, before[1] - before[0], "zoomed in")
+        second = sorted(expected["hits"], key=lambda hit: int(hit["start_ns"]))[1]
+        self.assertTrue(begin <= int(second["start_ns"]) <= end, (begin, second, end))
+
+    def test_search_without_a_hit_says_so(self):
+        self.open_timeline(q="nothing-has-this-name", panel="search")
+        self.wait_for_text(".dock-body", "No event matches nothing-has-this-name")
+
+    def test_keys_zoom_and_pan_and_the_address_follows(self):
+        self.open_timeline()
+        box = self.canvas()
+        begin, end = self.window()
+        self.browser.move_to(box["left"] + box["width"] / 2, box["top"] + 200)
+        self.browser.press("w")
+        self.settle()
+        zoomed = self.window()
+        self.assertAlmostEqual((end - begin) / (zoomed[1] - zoomed[0]), 1.35, delta=0.01)
+        self.assertTrue(begin < zoomed[0] < zoomed[1] < end)
+        self.browser.press("d")
+        self.settle()
+        self.assertGreater(self.window()[0], zoomed[0])
+        self.browser.press("a", "s")
+        self.settle()
+        self.assertAlmostEqual(self.window()[1] - self.window()[0], end - begin, delta=(end - begin) * 0.01)
+        self.browser.press("w", "w", "0")
+        self.settle()
+        self.assertEqual(self.window(), (begin, end))
+
+    def test_box_adds_up_what_lies_in_it(self):
+        hit = self.barrier_of(demo.STRAGGLER)
+        start = int(hit["start_ns"])
+        self.open_timeline(**{"from": start - 10**8, "to": start + 10**8})
+        box, first, last = self.canvas(), self.line_of("gid 12 "), self.line_of("gid 14 ")
+        self.browser.drag(box["left"] + box["width"] * 0.3, first["top"] + 8, box["left"] + box["width"] * 0.7, last["top"] + 8)
+        self.browser.wait_for("return document.querySelector('.dock-body tbody tr') !== null")
+        self.browser.wait_for("return location.search.includes('box=')")
+        begin, end, streams = self.state_of_url()["box"].split(".")
+        chosen = {self.ranks()[gid]["number"] for gid in (12, 13, 14)}
+        first_number, last_number = (int(part) for part in streams.split("-"))
+        self.assertEqual(set(range(first_number, last_number + 1)), chosen)
+        query = {"streams": ",".join(map(str, sorted(chosen))), "from": begin, "to": end}
+        summary = self.view("summary", by="name", **query)
+        self.assertTrue(summary["complete"])
+        shown = {row[0]: int(row[1].replace(",", "")) for row in self.table_of(".dock-body")}
+        self.assertEqual(shown, {row["name"]: int(row["count"]) for row in summary["rows"]})
+        self.assertGreater(shown[demo.BARRIER], 0)
+        self.assertIn(f"{int(summary['events']):,} events", self.text_of(".dock-body"))
+        self.browser.run("[...document.querySelectorAll('.dock-body button')].find(b => b.innerText === 'By rank').click()")
+        self.wait_for_text(".dock-body thead", "Rank")
+        by_rank = {row[0]: int(row[1].replace(",", "")) for row in self.table_of(".dock-body")}
+        self.assertEqual(len(by_rank), 3)
+        self.assertEqual(sum(by_rank.values()), int(summary["events"]))
+
+    def test_heat_map_shows_the_rank_that_is_late(self):
+        self.open_timeline(panel="heat", metric="wait")
+        self.browser.wait_for("return document.querySelector('.heat-canvas') !== null")
+        self.settle()
+        self.assertGreater(self.browser.run("""const canvas = document.querySelector('.heat-canvas');
+            const data = canvas.getContext('2d').getImageData(60, 0, canvas.width - 60, canvas.height - 20).data, seen = new Set();
+            for (let i = 0; i < data.length; i += 4) seen.add(data.slice(i, i + 3).join());
+            return seen.size;"""), 5, "colours")
+        box = self.browser.run("const box = document.querySelector('.heat-canvas').getBoundingClientRect();"
+                               "return {left: box.left, top: box.top, width: box.width, height: box.height}")
+        self.browser.click_at(box["left"] + 46 + (box["width"] - 46) * 0.5, box["top"] + (box["height"] - 18) * (13.5 / 24))
+        self.wait_for_text(".heat-readout", "gid 13 ")
+        self.settle()
+        self.assertIn("open", self.state_of_url(), "the rank of the cell is open")
+        begin, end = self.window()
+        layout = self.layout()
+        self.assertLess(end - begin, (int(layout["end_ns"]) - int(layout["begin_ns"])) / 10, "near the cell's time")
+
+    def test_tree_opens_pins_hides_and_filters(self):
+        self.open_timeline()
+        line = self.line_of("gid 13 ")
+        self.browser.click_at(60, line["top"] + 8)
+        self.settle()
+        self.assertGreater(sum(line["level"] == 3 for line in self.lines()), 0, "rows of the rank")
+        self.browser.press("p")
+        self.settle()
+        self.assertEqual(self.lines()[0]["label"], line["label"], "at the top")
+        self.browser.press("h")
+        self.settle()
+        self.assertNotIn(line["label"], [other["label"] for other in self.lines()])
+        self.browser.type(".filter-box input", demo.INSTANCES[2])
+        self.settle()
+        self.assertEqual([line["label"] for line in self.lines() if line["level"] == 1], demo.INSTANCES[2:])
+        self.assertIn("filter=", self.browser.url)
+
+    def test_markers_have_names_and_differences(self):
+        self.open_timeline()
+        box = self.canvas()
+        for share in (0.3, 0.6):
+            self.browser.move_to(box["left"] + box["width"] * share, box["top"] + 100)
+            self.browser.press("m")
+        self.browser.wait_for("return location.search.match(/[?&]m=/g)?.length === 2")
+        begin, end = self.window()
+        self.assertTrue(any(abs(float(n) - 0.3 * (end - begin)) < 0.01 * (end - begin) for n in self.differences()), self.differences())
+
+    def differences(self):
+        """Every length of time in the table of markers, in nanoseconds."""
+        found = []
+        for row in self.table_of(".dock-body"):
+            for cell in row:
+                try:
+                    found.append(abs(shown_ns(cell)))
+                except AssertionError:
+                    continue
+        return found
+
+    def test_two_people_see_the_same_view_by_a_link_and_move_on_their_own(self):
+        hit = self.barrier_of(demo.STRAGGLER)
+        start = int(hit["start_ns"])
+        other = self.start_browser()
+        self.sign_in(other)
+        self.open_timeline(**{"from": start - 10**7, "to": start + 10**7, "open": hit["stream"], "panel": "table"})
+        other.open(self.browser.url)
+        self.settle(other)
+        self.assertEqual(self.lines(), self.lines(other))
+        self.assertEqual(self.window(), self.window(other))
+        pictures = [browser.run("return document.querySelector('canvas.spans').toDataURL()") for browser in (self.browser, other)]
+        self.assertEqual(*pictures)
+        other.press("w", "w")
+        self.settle(other)
+        self.browser.press("d")
+        self.settle()
+        self.assertNotEqual(self.window(), self.window(other))
+        self.assertEqual(self.browser.console_errors() + other.console_errors(), [])
+
+    # -- a capture's life ----------------------------------------------------------------------------------------
+
+    def test_running_capture_is_followed_stopped_and_deleted(self):
+        capture_id = self.fleet.cli("capture", "start", "--name", "running").stdout.strip()
+        self.sign_in()
+        wait_until(lambda: "recording" in self.text_of("#manager-body"), "the list to show it")
+        self.open_timeline(capture_id=capture_id)
+        self.wait_for_text(".top-bar .state", "recording")
+        self.browser.click(".follow")
+        before = self.window()[1]
+        wait_until(lambda: self.window()[1] > before, "the view to follow")
+        self.fleet.cli("capture", "stop", capture_id)
+        self.browser.wait_for("return !document.querySelector('.top-bar .state').innerText.includes('recording')")
+        self.sign_in()
+        self.browser.run("document.querySelector(`[title=\"More actions for running\"]`).click()")
+        self.browser.run("[...document.querySelectorAll('[role=menuitem]')].find(b => b.innerText.startsWith('Delete')).click()")
+        self.browser.type("#ask-text", "running")
+        self.browser.press("Enter")
+        wait_until(lambda: "running" not in [row[1] for row in self.table_of(".manager")], "the row to disappear")
+        self.assertNotIn(capture_id, [c["capture_id"] for c in self.fleet.cli_json("captures")["captures"]])
+        self.open_gone(capture_id)
+
+    def test_export_menu_saves_files_of_the_window(self):
+        hit = self.barrier_of(demo.STRAGGLER)
+        start = int(hit["start_ns"])
+        self.open_timeline(**{"from": start - 10**8, "to": start + 10**8})
+        with tempfile.TemporaryDirectory(prefix="nt-downloads-") as name:
+            folder = Path(name)
+            self.browser.devtools("Browser.setDownloadBehavior", behavior="allow", downloadPath=name)
+            for label, pattern in {"Perfetto trace": "*.pftrace", "Durations and stragglers": "*.summary.txt",
+                                   "Table of the view": "*.csv", "Picture of the view": "*.png"}.items():
+                self.browser.click(".top-bar .menu button")
+                self.browser.run("[...document.querySelectorAll('[role=menuitem]')]"
+                                 ".find(item => item.innerText.startsWith(arguments[0])).click()", label)
+                wait_until(lambda wanted=pattern: list(folder.glob(wanted)), f"{label} to be saved")
+            self.fleet.cli("validate", next(folder.glob("*.pftrace")))
+            self.assertIn(f"gid{demo.STRAGGLER}", next(folder.glob("*.summary.txt")).read_text().replace(" ", ""))
+            self.assertIn(demo.BARRIER, next(folder.glob("*.csv")).read_text(encoding="utf-8"))
+            self.assertEqual(next(folder.glob("*.png")).read_bytes()[1:4], b"PNG")
+        self.assertEqual(self.text_of("h1"), "demo", "the page is still there")
+
+    def test_page_returns_when_the_aggregator_does(self):
+        self.sign_in()
+        other = self.start_browser()
+        self.open_timeline(other)
+        self.assertEqual(self.fleet.aggregator.stop(), 0)
+        self.wait_for_text("#manager-body .notice.error", "Try again")
+        box = other.run("const box = document.querySelector('.canvas-box').getBoundingClientRect(); return [box.left, box.top]")
+        other.move_to(box[0] + 300, box[1] + 200)
+        other.press(*"wwwwwwwwww")
+        other.wait_for("return document.querySelector('.load-status.error') !== null")
+        self.fleet.start_aggregator()
+        self.browser.wait_for("return document.querySelector('tbody tr') !== null")
+        other.press("w")
+        self.settle(other)
+        self.fleet.wait_for_workers(len(self.fleet.workers))
+
+    def open_gone(self, capture_id):
+        self.browser.open(f"{self.api.origin}/capture/{capture_id}")
+        self.wait_for_text("[role=alert]", capture_id)
+
+
+if __name__ == "__main__":
+    suite.main()

@@ -17,6 +17,7 @@
 #include "lib/base/json_writer.h"
 #include "lib/base/status.h"
 #include "lib/trace/web_limits.h"
+#include "lib/web/web_parameters.h"
 
 namespace neurontrace {
 namespace {
@@ -99,36 +100,9 @@ grpc::Status ParseBody(const std::string& body, google::protobuf::Message& messa
   return {grpc::StatusCode::INVALID_ARGUMENT, "the request's body: " + status.ToString()};
 }
 
-// Returns the value of the cookie, or an empty text.
-std::string_view CookieValue(std::string_view cookies, std::string_view name) {
-  while (!cookies.empty()) {
-    const size_t end = std::min(cookies.find(';'), cookies.size());
-    std::string_view cookie = cookies.substr(0, end);
-    cookies.remove_prefix(std::min(end + 1, cookies.size()));
-    while (cookie.starts_with(' ')) cookie.remove_prefix(1);
-    if (cookie.starts_with(name) && cookie.substr(name.size()).starts_with('=')) {
-      return cookie.substr(name.size() + 1);
-    }
-  }
-  return {};
-}
-
 // Compares in a time that does not tell how much of the token is right.
 bool IsToken(std::string_view text, std::string_view token) {
   return text.size() == token.size() && CRYPTO_memcmp(text.data(), token.data(), token.size()) == 0;
-}
-
-// Returns the value of a parameter of the query, not decoded, or an empty text.
-std::string_view ParameterOf(std::string_view query, std::string_view name) {
-  while (!query.empty()) {
-    const size_t end = std::min(query.find('&'), query.size());
-    const std::string_view pair = query.substr(0, end);
-    query.remove_prefix(std::min(end + 1, query.size()));
-    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) {
-      return pair.substr(name.size() + 1);
-    }
-  }
-  return {};
 }
 
 // Parses "8-15,20" into the ranks that an export selects. An empty text selects all.
@@ -156,30 +130,6 @@ grpc::Status AddRanks(std::string_view text, v1::ExportRequest& message) {
     range.set_last(last_gid);
   }
   return grpc::Status::OK;
-}
-
-// Returns the query without a parameter, and with the others as they are.
-std::string WithoutParameter(std::string_view query, std::string_view name) {
-  std::string rest;
-  while (!query.empty()) {
-    const size_t end = std::min(query.find('&'), query.size());
-    const std::string_view pair = query.substr(0, end);
-    query.remove_prefix(std::min(end + 1, query.size()));
-    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) continue;
-    rest += (rest.empty() ? "" : "&") + std::string(pair);
-  }
-  return rest;
-}
-
-// The host of "HOST:PORT" in lower case.
-std::string HostName(std::string_view host) {
-  if (!host.ends_with(']')) {
-    const size_t colon = host.rfind(':');
-    if (colon != std::string_view::npos) host = host.substr(0, colon);
-  }
-  std::string name(host);
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  return name;
 }
 
 }  // namespace

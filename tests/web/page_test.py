@@ -63,7 +63,7 @@ class Page(PageCase):
         self.browser.click("#tab-triggers")
         self.wait_for_text("#manager-body", "There are no triggers")
 
-    def test_certificate_says_how_complete_the_capture_is(self):
+    def test_certificate_shows_how_complete_the_capture_is(self):
         self.sign_in()
         self.browser.open(f"{self.api.origin}/capture/{self.capture_id}/certificate")
         self.wait_for_text(".verdict", "Complete")
@@ -198,7 +198,7 @@ class Page(PageCase):
         second = sorted(expected["hits"], key=lambda hit: int(hit["start_ns"]))[1]
         self.assertTrue(begin <= int(second["start_ns"]) <= end, (begin, second, end))
 
-    def test_search_without_a_hit_says_so(self):
+    def test_search_without_a_hit_is_explained(self):
         self.open_timeline(q="nothing-has-this-name", panel="search")
         self.wait_for_text(".dock-body", "No event matches nothing-has-this-name")
 

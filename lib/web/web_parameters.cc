@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/web/web_parameters.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace neurontrace {
+
+std::string_view CookieValue(std::string_view cookies, std::string_view name) {
+  while (!cookies.empty()) {
+    const size_t end = std::min(cookies.find(';'), cookies.size());
+    std::string_view cookie = cookies.substr(0, end);
+    cookies.remove_prefix(std::min(end + 1, cookies.size()));
+    while (cookie.starts_with(' ')) cookie.remove_prefix(1);
+    if (cookie.starts_with(name) && cookie.substr(name.size()).starts_with('=')) {
+      return cookie.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+std::string_view ParameterOf(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) {
+      return pair.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+std::string WithoutParameter(std::string_view query, std::string_view name) {
+  std::string rest;
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) continue;
+    rest += (rest.empty() ? "" : "&") + std::string(pair);
+  }
+  return rest;
+}
+
+std::string HostName(std::string_view host) {
+  if (!host.ends_with(']')) {
+    const size_t colon = host.rfind(':');
+    if (colon != std::string_view::npos) host = host.substr(0, colon);
+  }
+  std::string name(host);
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+}  // namespace neurontrace

@@ -12,6 +12,10 @@ export class ApiClient {
     return await this.json('GET', '/session') as Session;
   }
 
+  async signIn(token: string): Promise<void> {
+    await this.json('POST', '/session', {token});
+  }
+
   // Replies of the operator service, with members in lowerCamelCase.
   async operator(path: string): Promise<Record<string, unknown>> {
     return camelCase(await this.json('GET', path)) as Record<string, unknown>;

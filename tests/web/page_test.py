@@ -145,7 +145,7 @@ class Page(PageCase):
 
     def depth_of(self, hit):
         middle = int(hit["start_ns"]) + int(hit["duration_ns"]) // 2
-        events = self.view("events", streams=hit["stream"], **{"from": middle, "to": middle})["events"]
+        events = self.view("events", streams=hit["stream"], **{"from": middle, "to": middle + 1})["events"]
         return next(e["depth"] for e in events if e["row"] == hit["row"] and e["name"] == hit["name"])
 
     def rows_of(self, hit):

@@ -112,16 +112,16 @@ TEST_F(ExportMetricsTest, CountsBytesAsTheyAreWrittenAndTheTimeAtTheEnd) {
   EXPECT_EQ(BytesOf("events"), 0);
   {
     ExportMetrics::Meter meter(metrics_, clock_, request_);
-    meter.Poll(Progress(100));
+    meter.Observe(Progress(100));
     v1::ExportReply data;
     data.set_data("not counted by its size, as it may be compressed or held");
-    meter.Poll(data);
+    meter.Observe(data);
     EXPECT_EQ(BytesOf("events"), 100);
-    meter.Poll(Progress(90));  // begins a file again: the count stays
+    meter.Observe(Progress(90));  // begins a file again: the count stays
     EXPECT_EQ(BytesOf("events"), 100);
     v1::ExportReply done;
     done.mutable_done()->mutable_total()->set_bytes_written(250);
-    meter.Poll(done);
+    meter.Observe(done);
     clock_.AdvanceNs(7'000'000'000);
     EXPECT_EQ(Seconds().sample_count, 0u);
   }
@@ -154,7 +154,7 @@ TEST_F(ExportMetricsTest, ClassifiesFailuresByResponsibleParty) {
 TEST_F(ExportMetricsTest, SeveralFormatsHaveOneSum) {
   request_.set_format(v1::EXPORT_FORMAT_EVENTS);
   request_.add_more_formats(v1::EXPORT_FORMAT_JSON);
-  ExportMetrics::Meter(metrics_, clock_, request_).Poll(Progress(10));
+  ExportMetrics::Meter(metrics_, clock_, request_).Observe(Progress(10));
   EXPECT_EQ(BytesOf("several"), 10);
   EXPECT_EQ(BytesOf("events"), 0);
 }

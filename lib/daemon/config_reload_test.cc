@@ -64,14 +64,14 @@ class ConfigReloadTest : public testing::Test {
 
 TEST_F(ConfigReloadTest, AppliesReloadableOptionsAndReportsOthers) {
   Write("27");
-  const std::string said = PollAndReadLog();
-  EXPECT_THAT(said, AllOf(HasSubstr("quick is now '2' (was '1')"),
-                          HasSubstr("slow = '7' needs a restart; '0' stays in effect")));
+  const std::string reported = PollAndReadLog();
+  EXPECT_THAT(reported, AllOf(HasSubstr("quick is now '2' (was '1')"),
+                              HasSubstr("slow = '7' needs a restart; '0' stays in effect")));
   EXPECT_EQ(applied_, "2");
   EXPECT_EQ(reload_.in_force(), (EffectiveOptions{{"quick", "2"}, {"slow", "0"}}));
   EXPECT_THAT(reload_.state().after_restart, ElementsAre(OptionChange{"slow", "0", "7"}));
   EXPECT_EQ(reload_.state().taken, 1u);
-  EXPECT_EQ(PollAndReadLog(true), "") << "nothing new is said twice";
+  EXPECT_EQ(PollAndReadLog(true), "") << "nothing new is reported twice";
   EXPECT_EQ(reload_.state().taken, 1u);
 }
 

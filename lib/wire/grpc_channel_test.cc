@@ -26,11 +26,11 @@ class EchoService final : public v1::OperatorService::Service {
   // Answers with the caller's port, at once and again on command.
   grpc::Status WatchCapture(grpc::ServerContext* context, const v1::CaptureReference*,
                             grpc::ServerWriter<v1::Capture>* writer) override {
-    v1::Capture said;
-    said.set_capture_id(context->peer());
-    writer->Write(said);
+    v1::Capture capture;
+    capture.set_capture_id(context->peer());
+    writer->Write(capture);
     proceed.get_future().wait_for(std::chrono::seconds(60));  // no longer where the test has failed
-    writer->Write(said);
+    writer->Write(capture);
     return grpc::Status::OK;
   }
   grpc::Status DeleteCapture(grpc::ServerContext* context, const v1::CaptureReference*,

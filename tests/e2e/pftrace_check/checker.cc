@@ -368,11 +368,11 @@ class Checker {
     slice.end_ns = sequence.now_ns;
     ReadArguments(event, sequence, slice);
     TakeFlows(event, place, slice);
-    const auto said = slice.arguments.find("duration");
-    if (said != slice.arguments.end() && !slice.arguments.contains("squeezed") &&
-        said->second != fmt::format("{}", slice.end_ns - slice.start_ns)) {
+    const auto duration = slice.arguments.find("duration");
+    if (duration != slice.arguments.end() && !slice.arguments.contains("squeezed") &&
+        duration->second != fmt::format("{}", slice.end_ns - slice.start_ns)) {
       Error("slice {} on {} lasts {} where it says {}", slice.name, track.name,
-            slice.end_ns - slice.start_ns, said->second);
+            slice.end_ns - slice.start_ns, duration->second);
     }
     // An instant of no length at the end of another slice must not have kept it open.
     if (!state.open.empty() && track.slices[state.open.back().slice].start_ns > slice.start_ns) {

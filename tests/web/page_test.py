@@ -105,7 +105,7 @@ class Page(PageCase):
         self.open_timeline()
         labels = [line["label"] for line in self.lines()]
         for gid in range(demo.WORLD):
-            self.assertEqual(sum(label.startswith(f"gid {gid} ") for label in labels), 1, labels)
+            self.assertEqual(sum(label.startswith(f"gid{gid} ") for label in labels), 1, labels)
         self.assertEqual([line["label"] for line in self.lines() if line["level"] == 1], demo.INSTANCES)
         self.assertTrue(all("±" in line["meta"] for line in self.lines() if line["level"] == 1), "the clocks' bounds")
         self.assertEqual(self.browser.console_errors(), [])
@@ -114,7 +114,7 @@ class Page(PageCase):
         self.open_timeline()
         box = self.canvas()
         for line in self.lines():
-            if line["label"].startswith("gid "):
+            if line["label"].startswith("gid"):
                 strip = self.pixels(box["left"], line["top"] + 1, box["width"], 13)
                 self.assertGreater(strip["drawn"] / strip["pixels"], 0.1, line)
         # One barrier of the rank that is late, large: its pixels have a colour, and what lies before the capture has none.
@@ -126,7 +126,7 @@ class Page(PageCase):
         self.assertGreater(inside["drawn"] / inside["pixels"], 0.9, inside)
         begin = int(self.layout()["begin_ns"])
         self.open_timeline(**{"from": begin - 10**8, "to": begin + 10**8})
-        before = self.pixels(box["left"] + 5, self.line_of("gid 3 ")["top"] + 1, box["width"] * 0.4, 13)
+        before = self.pixels(box["left"] + 5, self.line_of("gid3 ")["top"] + 1, box["width"] * 0.4, 13)
         self.assertLess(before["drawn"] / before["pixels"], 0.01, "nothing but the lines of the ruler")
 
     def row_line(self, hit):
@@ -144,9 +144,10 @@ class Page(PageCase):
         return None
 
     def depth_of(self, hit):
-        middle = int(hit["start_ns"]) + int(hit["duration_ns"]) // 2
-        events = self.view("events", streams=hit["stream"], **{"from": middle, "to": middle + 1})["events"]
-        return next(e["depth"] for e in events if e["row"] == hit["row"] and e["name"] == hit["name"])
+        """How many events of its row are around it."""
+        start = int(hit["start_ns"])
+        events = self.view("events", streams=hit["stream"], **{"from": start, "to": start + 1})["events"]
+        return sum(event["row"] == hit["row"] and int(event["start_ns"]) < start for event in events)
 
     def rows_of(self, hit):
         """The rows of a stream, from the header of an answer to /spans."""
@@ -170,7 +171,7 @@ class Page(PageCase):
         details = self.browser.run("return Object.fromEntries([...document.querySelectorAll('.details dt')]"
                                    ".map(term => [term.innerText.trim(), term.nextElementSibling.innerText.trim()]))")
         self.assertAlmostEqual(shown_ns(details["Duration"]), length, delta=length * TOLERANCE + 1)
-        self.assertIn(f"gid {demo.STRAGGLER} ", details["Rank"])
+        self.assertIn(f"gid{demo.STRAGGLER} ", details["Rank"])
         self.assertIn("±", details["Clock bound"])
         self.assertIn(f"{hit['start_ns']} ns", self.text_of(".details"))
         self.browser.wait_for("return location.search.includes('span=')")
@@ -226,7 +227,7 @@ class Page(PageCase):
         hit = self.barrier_of(demo.STRAGGLER)
         start = int(hit["start_ns"])
         self.open_timeline(**{"from": start - 10**8, "to": start + 10**8})
-        box, first, last = self.canvas(), self.line_of("gid 12 "), self.line_of("gid 14 ")
+        box, first, last = self.canvas(), self.line_of("gid12 "), self.line_of("gid14 ")
         self.browser.drag(box["left"] + box["width"] * 0.3, first["top"] + 8, box["left"] + box["width"] * 0.7, last["top"] + 8)
         self.browser.wait_for("return document.querySelector('.dock-body tbody tr') !== null")
         self.browser.wait_for("return location.search.includes('box=')")
@@ -258,7 +259,7 @@ class Page(PageCase):
         box = self.browser.run("const box = document.querySelector('.heat-canvas').getBoundingClientRect();"
                                "return {left: box.left, top: box.top, width: box.width, height: box.height}")
         self.browser.click_at(box["left"] + 46 + (box["width"] - 46) * 0.5, box["top"] + (box["height"] - 18) * (13.5 / 24))
-        self.wait_for_text(".heat-readout", "gid 13 ")
+        self.wait_for_text(".heat-readout", "gid13 ")
         self.settle()
         self.assertIn("open", self.state_of_url(), "the rank of the cell is open")
         begin, end = self.window()
@@ -267,7 +268,7 @@ class Page(PageCase):
 
     def test_tree_opens_pins_hides_and_filters(self):
         self.open_timeline()
-        line = self.line_of("gid 13 ")
+        line = self.line_of("gid13 ")
         self.browser.click_at(60, line["top"] + 8)
         self.settle()
         self.assertGreater(sum(line["level"] == 3 for line in self.lines()), 0, "rows of the rank")
@@ -351,7 +352,7 @@ class Page(PageCase):
         with tempfile.TemporaryDirectory(prefix="nt-downloads-") as name:
             folder = Path(name)
             self.browser.devtools("Browser.setDownloadBehavior", behavior="allow", downloadPath=name)
-            for label, pattern in {"Perfetto trace": "*.pftrace", "Durations and stragglers": "*.summary.txt",
+            for label, pattern in {"Window as Perfetto trace": "*.pftrace", "Summary": "*.summary.txt",
                                    "Table of the view": "*.csv", "Picture of the view": "*.png"}.items():
                 self.browser.click(".top-bar .menu button")
                 self.browser.run("[...document.querySelectorAll('[role=menuitem]')]"

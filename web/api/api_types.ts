@@ -116,7 +116,7 @@ export interface Capture {
   state?: string;
   startedRealtimeNs?: string;
   stoppedRealtimeNs?: string;
-  workers?: {workerGids?: string[], worker?: WorkerIdentity, cores?: unknown[], state?: string}[];
+  workers?: {workerGids?: string[], worker?: WorkerIdentity, cores?: unknown[], state?: string, streams?: number}[];
   streams?: {identity?: {kind?: string}, workerGid?: string}[];
   warnings?: string[];
   events?: string;

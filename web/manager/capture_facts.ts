@@ -65,5 +65,7 @@ function ranksOf(capture: Capture): number {
     if (stream.workerGid !== undefined && stream.workerGid !== '-1') gids.add(stream.workerGid);
   for (const worker of capture.certificate?.workers ?? [])
     for (const gid of worker.workerGids ?? []) gids.add(gid);
-  return gids.size || (capture.workers?.length ?? 0);
+  // The list of captures has no ranks; a worker has a stream for each of its cores.
+  const cores = (capture.workers ?? []).reduce((sum, worker) => sum + (worker.streams ?? 0), 0);
+  return gids.size || cores || (capture.workers?.length ?? 0);
 }

@@ -55,11 +55,11 @@ export function askText(
     };
     input.addEventListener('input', check);
     input.addEventListener('keydown', event => {
-    if (event.key !== 'Enter') return;
-    // Else the key would also press the button that gets the focus back.
-    event.preventDefault();
-    submit();
-  });
+      if (event.key !== 'Enter') return;
+      // Else the key would also press the button that gets the focus back.
+      event.preventDefault();
+      submit();
+    });
     check();
     modal.open();
     input.focus();

@@ -337,14 +337,14 @@ def option_item(name, text):
 
 
 def command_options(program, words):
-    told = man_page.Help(man_page.ask(program, *words, "--help"))
+    reported = man_page.Help(man_page.ask(program, *words, "--help"))
     title = " ".join([os.path.basename(program), *words])
-    out = f"\n## {title}\n{told.description}\n"
-    entries = [entry for heading in ("Positionals:", "Options:") for entry in told.entries[heading]]
+    out = f"\n## {title}\n{reported.description}\n"
+    entries = [entry for heading in ("Positionals:", "Options:") for entry in reported.entries[heading]]
     items = [option_item(name, text) for name, text in entries if not name.startswith(("-h,", "--version"))]
     if items:
         out += "\n" + "".join(items)
-    return out + "".join(command_options(program, [*words, command]) for command in told.commands())
+    return out + "".join(command_options(program, [*words, command]) for command in reported.commands())
 
 
 def options(programs):

@@ -86,36 +86,36 @@ def verbatim(text):
 
 def section_of(program, name, words, level):
     """A command with all that it takes, and those below it."""
-    told = Help(ask(program, *words, "--help"))
-    lines = [f".SS {escape(' '.join([name, *words]))}", escape(told.description), ".PP",
-             f"\\fBUsage:\\fR {escape(told.usage)}"]
+    reported = Help(ask(program, *words, "--help"))
+    lines = [f".SS {escape(' '.join([name, *words]))}", escape(reported.description), ".PP",
+             f"\\fBUsage:\\fR {escape(reported.usage)}"]
     for heading in ("Positionals:", "Options:"):
-        for option, text in told.entries[heading]:
+        for option, text in reported.entries[heading]:
             if not option.startswith("-h,"):
                 lines += entry(option, text)
-    if told.footer:
-        lines += [".PP", *verbatim(told.footer)]
-    for command in told.commands():
+    if reported.footer:
+        lines += [".PP", *verbatim(reported.footer)]
+    for command in reported.commands():
         lines += section_of(program, name, [*words, command], level + 1)
     return lines
 
 
 def page(program, section, date):
     name = os.path.basename(program)
-    told = Help(ask(program, "--help"))
+    reported = Help(ask(program, "--help"))
     version = ask(program, "--version").split()[1]
     lines = [f'.TH {name.upper()} {section} "{date}" "neurontrace {version}" "neurontrace"',
-             ".SH NAME", f"{escape(name)} \\- {escape(told.description.rstrip('.'))}",
-             ".SH SYNOPSIS", escape(told.usage), ".SH OPTIONS"]
+             ".SH NAME", f"{escape(name)} \\- {escape(reported.description.rstrip('.'))}",
+             ".SH SYNOPSIS", escape(reported.usage), ".SH OPTIONS"]
     for heading in ("Positionals:", "Options:"):
-        for option, text in told.entries[heading]:
+        for option, text in reported.entries[heading]:
             lines += entry(option, text)
-    if told.commands():
+    if reported.commands():
         lines.append(".SH COMMANDS")
-        for command in told.commands():
+        for command in reported.commands():
             lines += section_of(program, name, [command], 0)
-    if told.footer:
-        lines += [".SH NOTES", *verbatim(told.footer)]
+    if reported.footer:
+        lines += [".SH NOTES", *verbatim(reported.footer)]
     others = [other for other in ("neurontrace(1)", "neurontrace-agent(8)", "neurontrace-aggregator(8)")
               if not other.startswith(name + "(")]
     lines.append(".SH SEE ALSO")

@@ -378,8 +378,8 @@ class ManifestTest(ChartCase):
         self.of_each(collect)
         for kind, program in programs.items():
             binary = pathlib.Path(os.environ["NT_BUILD_DIR"]) / "bin" / program
-            told = subprocess.run([binary, "--help"], capture_output=True, text=True, check=True).stdout
-            known = set(re.findall(r"--[a-z0-9]+(?:-[a-z0-9]+)*", told))
+            reported = subprocess.run([binary, "--help"], capture_output=True, text=True, check=True).stdout
+            known = set(re.findall(r"--[a-z0-9]+(?:-[a-z0-9]+)*", reported))
             self.assertEqual(given[kind] - known, set(), program)
             self.assertGreater(len(given[kind]), 15)
 

@@ -59,8 +59,8 @@ class Units(unittest.TestCase):
             for path in sorted(Path(directory).iterdir()):
                 done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True,
                                       check=False, env={**os.environ, "SYSTEMD_UNIT_PATH": f"{directory}:"})
-                said = [line for line in done.stderr.splitlines() if "neurontrace" in line]
-                self.assertEqual(said, [])
+                printed = [line for line in done.stderr.splitlines() if "neurontrace" in line]
+                self.assertEqual(printed, [])
 
 
     @unittest.skipIf(os.geteuid() != 0 or missing("setpriv"), "without root or setpriv")
@@ -154,17 +154,17 @@ class Nodes(unittest.TestCase):
 
     def systemctl(self, fails_at=""):
         """A systemctl that writes down what it is told, and does not do one thing; returns what it was told."""
-        self.told = self.dir / "told"
-        self.told.write_text("")
+        self.reported = self.dir / "told"
+        self.reported.write_text("")
         stub = self.dir / "systemctl"
-        stub.write_text(f'#!/bin/bash\necho "$*" >>{self.told}\n[[ "$*" != "{fails_at}" ]]\n')
+        stub.write_text(f'#!/bin/bash\necho "$*" >>{self.reported}\n[[ "$*" != "{fails_at}" ]]\n')
         stub.chmod(0o755)
         self.environment["NT_SYSTEMCTL"] = str(stub)
 
     def orders(self):
         """What systemctl was told since this was last asked."""
-        orders = self.told.read_text().splitlines()
-        self.told.write_text("")
+        orders = self.reported.read_text().splitlines()
+        self.reported.write_text("")
         return orders
 
     def configure(self, node, *arguments, code=0):
@@ -219,8 +219,8 @@ class Nodes(unittest.TestCase):
         for fails_at in ("daemon-reload", restarts[1], f"--quiet is-active {units[0]}"):
             self.make_package(fails_at.replace(" ", "-"))
             self.systemctl(fails_at)
-            said = self.configure(self.head, self.package, code=1)
-            self.assertEqual("journalctl -u neurontrace-aggregator" in said, "is-active" in fails_at, said)
+            printed = self.configure(self.head, self.package, code=1)
+            self.assertEqual("journalctl -u neurontrace-aggregator" in printed, "is-active" in fails_at, printed)
             self.systemctl()
             self.assertIn("nothing changed", self.configure(self.head, self.package))
             self.assertEqual(orders(), restarts, fails_at)
@@ -238,9 +238,9 @@ class Nodes(unittest.TestCase):
             self.systemctl()
             good, before = edited.read_text(), self.tree(root)
             edited.write_text("wrong = 7\n" + good)
-            said = self.configure(root, code=1)
-            self.assertRegex(said, rf"rejects the options in \S+/neurontrace/{own} and ")
-            self.assertIn("1:wrong = 7", said)
+            printed = self.configure(root, code=1)
+            self.assertRegex(printed, rf"rejects the options in \S+/neurontrace/{own} and ")
+            self.assertIn("1:wrong = 7", printed)
             self.assertEqual(self.orders(), [])
             if root is node:
                 self.assertNotIn("wrong", (root / "etc/neurontrace" / own).read_text())
@@ -368,9 +368,9 @@ class Nodes(unittest.TestCase):
         self.assertEqual((authority / "ca.pem").read_bytes(), ca)
         self.assertEqual((node / "etc/neurontrace/tls/agent.key").read_bytes(), (authority / "agent.key").read_bytes())
         # Another address of the head node: another certificate of the aggregator, and of nobody else.
-        said = self.certificates(self.head, "head", "10.0.7.6")
-        self.assertIn("aggregator.pem", said)
-        self.assertNotIn("slurm.pem", said)
+        printed = self.certificates(self.head, "head", "10.0.7.6")
+        self.assertIn("aggregator.pem", printed)
+        self.assertNotIn("slurm.pem", printed)
 
     def test_certificates_of_another_authority_are_checked_and_never_written_over(self):
         other = self.make_node("other", "HeadNode")
@@ -393,8 +393,8 @@ class Nodes(unittest.TestCase):
         self.assertNotIn("certificates.timer", " ".join(self.orders()))
         self.assertEqual(self.certificates(self.head, "head", ADDRESS), "")
         self.assertEqual((self.tree(own), self.tree(shared)), before)
-        said = self.certificates(self.head, "issue", "bob", "viewer", self.dir / "b", code=1)
-        self.assertIn("an external authority", said)
+        printed = self.certificates(self.head, "issue", "bob", "viewer", self.dir / "b", code=1)
+        self.assertIn("an external authority", printed)
         node = self.make_node("node", "ComputeFleet")
         self.share(node)
         self.configure(node)
@@ -403,9 +403,9 @@ class Nodes(unittest.TestCase):
         shutil.copy(authority / "agent.pem", shared / "agent.pem")
         shutil.copy(own / "aggregator.key", own / "slurm.key")
         (own / "aggregator.key").unlink()
-        said = self.certificates(self.head, "head", ADDRESS, code=1)
+        printed = self.certificates(self.head, "head", ADDRESS, code=1)
         for words in ("agent.pem is not signed by", "slurm.key is not the key of", "needs ca.pem, aggregator.pem"):
-            self.assertIn(words, said)
+            self.assertIn(words, printed)
         self.assertIn("the certificates need to be renewed", self.configure(self.head, self.package))
 
     def head_of(self, root):

@@ -45,11 +45,11 @@ class FakeSlurm:
 class FakeStop:
     """One that a test ends, or that has ended at once."""
 
-    def __init__(self, said=None):
-        self.said = said
+    def __init__(self, printed=None):
+        self.printed = printed
 
     def outcome(self):
-        return self.said
+        return self.printed
 
 
 class FakeNeurontrace:
@@ -145,7 +145,7 @@ class Asking(unittest.TestCase):
     """What task_prolog.sh passes on to Slurm, which takes each line for an order."""
 
     def ask(self, comment, variable=None, fails=False):
-        said, kept = io.StringIO(), []
+        printed, kept = io.StringIO(), []
         environment = {"SLURM_JOB_ID": "42", **({"NEURONTRACE_CAPTURE": variable} if variable is not None else {})}
 
         def comment_of(_, job_id):
@@ -153,40 +153,40 @@ class Asking(unittest.TestCase):
             if fails:
                 raise service.Failed("squeue: away\nexport LD_PRELOAD=evil.so")
             return "40_2", comment
-        with mock.patch.dict(os.environ, environment, clear=True), redirect_stdout(said), \
+        with mock.patch.dict(os.environ, environment, clear=True), redirect_stdout(printed), \
                 mock.patch.object(service.Slurm, "comment_of", comment_of), \
                 mock.patch.object(service.Slurm, "set_comment", lambda _, name, text: kept.append((name, text))):
             self.assertEqual(service.ask(mock.Mock(slurm_bin="")), 0)
-        return said.getvalue(), kept
+        return printed.getvalue(), kept
 
     def test_job_without_request_gets_no_message(self):
         self.assertEqual(self.ask("try 7"), ("", []))
 
     def test_the_variable_becomes_part_of_the_comment(self):
-        said, kept = self.ask("try 7", "30s@start")
+        printed, kept = self.ask("try 7", "30s@start")
         self.assertEqual(kept, [("40_2", "try 7 neurontrace=30s@start")])
-        self.assertIn("print neurontrace: capture slurm-42 (30s@start)", said)
+        self.assertIn("print neurontrace: capture slurm-42 (30s@start)", printed)
 
     def test_the_comment_is_before_the_variable(self):
-        said, kept = self.ask("neurontrace=whole", "30s@start")
+        printed, kept = self.ask("neurontrace=whole", "30s@start")
         self.assertEqual(kept, [])
-        self.assertIn("(whole)", said)
+        self.assertIn("(whole)", printed)
 
     def test_every_line_is_one_for_the_jobs_output(self):
         for arguments in (("", "30x@start"), ("", "30s@start\nexport LD_PRELOAD=evil.so"), ("", "whole", True)):
-            said, kept = self.ask(*arguments)
+            printed, kept = self.ask(*arguments)
             self.assertEqual(kept, [])
-            self.assertEqual(len(said.splitlines()), 1)
-            self.assertTrue(said.startswith("print neurontrace: no capture of this job: "), said)
+            self.assertEqual(len(printed.splitlines()), 1)
+            self.assertTrue(printed.startswith("print neurontrace: no capture of this job: "), printed)
 
 
 class Watching(unittest.TestCase):
     def setUp(self):
-        self.slurm, self.neurontrace, self.said, self.now = FakeSlurm(), FakeNeurontrace(), [], START
+        self.slurm, self.neurontrace, self.printed, self.now = FakeSlurm(), FakeNeurontrace(), [], START
         self.watch = self.new_watch()
 
     def new_watch(self):
-        return service.Watch(self.slurm, self.neurontrace, 30.0, self.said.append, clock=lambda: self.now)
+        return service.Watch(self.slurm, self.neurontrace, 30.0, self.printed.append, clock=lambda: self.now)
 
     def turn(self, seconds=2.0):
         self.now += seconds
@@ -251,7 +251,7 @@ class Watching(unittest.TestCase):
             self.turn()
         self.assertEqual([job for job, _ in self.neurontrace.starts], ["7", "8"])
         self.assertEqual([capture for capture, _ in self.neurontrace.stops], ["capture-of-7.1000000"])
-        self.neurontrace.stops[0][1].said = ""
+        self.neurontrace.stops[0][1].printed = ""
         self.neurontrace.stopped.append("capture-of-7.1000000")
         for _ in range(10):
             self.turn()
@@ -270,7 +270,7 @@ class Watching(unittest.TestCase):
         gaps = [later - earlier for earlier, later in zip(times, times[1:])]
         self.assertEqual(gaps[:3], [6.0, 11.0, 16.0])  # it is seen to have failed a turn later
         self.assertEqual(max(gaps), 31.0)
-        self.assertIn("capture capture-of-7.1000000: the aggregator is away", self.said)
+        self.assertIn("capture capture-of-7.1000000: the aggregator is away", self.printed)
         self.neurontrace.stop_output = ""
         for _ in range(40):
             self.turn(1.0)
@@ -293,7 +293,7 @@ class Watching(unittest.TestCase):
         self.assertEqual(len(self.neurontrace.stops), stops.STOPS_MAX)
         for capture, stop in self.neurontrace.stops:
             self.neurontrace.stopped.append(capture)
-            stop.said = ""
+            stop.printed = ""
         self.turn()
         self.assertEqual(len(self.neurontrace.stops), 2 * stops.STOPS_MAX)
 
@@ -336,14 +336,14 @@ class Watching(unittest.TestCase):
                 times.append(self.now - START)
         gaps = [later - earlier for earlier, later in zip(times, times[1:])]
         self.assertEqual(gaps, [5.0, 10.0, 15.0, 20.0, 25.0])
-        self.assertIn("no capture, because 6 attempts", self.said[-1])
+        self.assertIn("no capture, because 6 attempts", self.printed[-1])
 
     def test_reports_invalid_request_once(self):
         self.slurm.add("7", "neurontrace=soon")
         for _ in range(3):
             self.turn()
-        self.assertEqual(len(self.said), 1)
-        self.assertIn("cannot parse 'soon'", self.said[0])
+        self.assertEqual(len(self.printed), 1)
+        self.assertIn("cannot parse 'soon'", self.printed[0])
 
 
 class Ringing(unittest.TestCase):
@@ -414,14 +414,14 @@ class Stopping(unittest.TestCase):
     """The command itself. Nobody waits for its end."""
 
     def test_reports_its_end(self):
-        for script, said in (("exit 0", ""), ("exit 3", ""), ("echo no such capture >&2; exit 1",
+        for script, printed in (("exit 0", ""), ("exit 3", ""), ("echo no such capture >&2; exit 1",
                              "neurontrace capture stop: no such capture"), ("exit 1", "neurontrace capture stop: 1")):
             stop, deadline = stops.Stop(["bash", "-c", script]), time.monotonic() + 20
             outcome = stop.outcome()
             while outcome is None and time.monotonic() < deadline:
                 time.sleep(0.01)  # tidy: poll
                 outcome = stop.outcome()
-            self.assertEqual(outcome, said)
+            self.assertEqual(outcome, printed)
         with self.assertRaises(OSError):
             stops.Stop(["/nowhere/neurontrace"])
 

@@ -28,9 +28,9 @@ class BudgetTest(FleetCase):
         def seen(capture):
             path = self.fleet.export_events(capture_id)
             rows = [row["event"] for row in read_events(path)]
-            told = [row for row in rows if row["event_type"] == "neurontrace.fidelity"]
-            behind = max((row["timestamp_ns"] for row in told), default=0)
-            return told and any(row["timestamp_ns"] > behind and row["event_type"] == "nc_exec_running" for row in rows)
+            reported = [row for row in rows if row["event_type"] == "neurontrace.fidelity"]
+            behind = max((row["timestamp_ns"] for row in reported), default=0)
+            return reported and any(row["timestamp_ns"] > behind and row["event_type"] == "nc_exec_running" for row in rows)
         self.fleet.wait_for_capture(capture_id, seen, "a change of fidelity, and events behind it", seconds=60)
         capture = self.stop_capture(capture_id)
         worker.stop()
@@ -49,15 +49,15 @@ class BudgetTest(FleetCase):
         rows = [row["event"] for row in read_events(self.fleet.export_events(capture_id))]
         for core in (0, 1):
             own = sorted((row for row in rows if row["nc_idx"] == core), key=lambda row: row["timestamp_ns"])
-            told = [row for row in own if row["event_type"] == "neurontrace.fidelity"]
-            self.assertTrue(told)
-            first = told[0]
+            reported = [row for row in own if row["event_type"] == "neurontrace.fidelity"]
+            self.assertTrue(reported)
+            first = reported[0]
             self.assertEqual((first["phase"], first["data"]["level"], first["data"]["reason"],
                               first["data"]["leaves_out"]), ("instant", 1, "bytes_budget", "allocation events"))
             self.assertGreater(first["data"]["bytes_per_second"], 20_000)
             before = [row for row in own if row["timestamp_ns"] < first["timestamp_ns"]]
             self.assertTrue(any(row["event_type"] in ALLOCATIONS for row in before))
-            until = next((row["timestamp_ns"] for row in told if row["data"]["level"] == 0), own[-1]["timestamp_ns"] + 1)
+            until = next((row["timestamp_ns"] for row in reported if row["data"]["level"] == 0), own[-1]["timestamp_ns"] + 1)
             behind = [row for row in own if first["timestamp_ns"] < row["timestamp_ns"] < until]
             self.assertTrue(behind)
             self.assertEqual([row for row in behind if row["event_type"] in ALLOCATIONS], [])

@@ -45,14 +45,14 @@ class CertificateTest(FleetCase):
                     if event["pid"] == worker.pid)
         return row["accepted"] - row["lost_at_stop"] - (first > 0)
 
-    def check_account(self, told, produced):
+    def check_account(self, reported, produced):
         """The law, and the truth."""
-        account = told["account"]
+        account = reported["account"]
         self.assertEqual(int(account["expected"]), produced)
         self.assertEqual(int(account["expected"]), int(account["stored"]) + int(account["lost"]))
         self.assertEqual(account["conserved"], "CONSERVATION_YES")
         self.assertEqual(int(account["lost"]), sum(int(loss["events"]) for loss in account["losses"]))
-        self.assertFalse(told["events_read_differs"])
+        self.assertFalse(reported["events_read_differs"])
 
     def export(self, capture_id, name, *options, verdict="incomplete: "):
         path = self.fleet.dir / name
@@ -142,11 +142,11 @@ class CertificateTest(FleetCase):
         for worker in (steady, lossy):
             self.check_account(self.by_pid(certificate, worker.pid), self.produced(worker, capture["capture_id"]))
         self.assertEqual(self.by_pid(certificate, steady.pid)["account"]["lost"], "0")
-        told = self.by_pid(certificate, lossy.pid)
-        self.assertGreater(int(told["account"]["lost"]), 0)
-        self.assertEqual({loss["place"] for loss in told["account"]["losses"]}, {"LOSS_PLACE_RUNTIME_RING"})
-        self.assertGreater(int(told["gaps"]), 0)
-        self.assertTrue(told["longest_gaps"])
+        reported = self.by_pid(certificate, lossy.pid)
+        self.assertGreater(int(reported["account"]["lost"]), 0)
+        self.assertEqual({loss["place"] for loss in reported["account"]["losses"]}, {"LOSS_PLACE_RUNTIME_RING"})
+        self.assertGreater(int(reported["gaps"]), 0)
+        self.assertTrue(reported["longest_gaps"])
         vanished = self.by_pid(certificate, alone.pid)["account"]
         self.assertTrue(vanished["lost_unknown"])
         self.assertEqual(vanished["conserved"], "CONSERVATION_CANNOT_SAY")
@@ -186,10 +186,10 @@ class CertificateTest(FleetCase):
         path = self.export(capture_id, "trace.pftrace")
         perfetto = Pftrace(path)
         self.assertEqual(without_clocks(perfetto.certificate()), certificate)
-        told = self.by_pid(certificate, lossy.pid)["account"]
+        reported = self.by_pid(certificate, lossy.pid)["account"]
         losses = perfetto.losses()
         self.assertEqual({key[1:]: events for key, events in losses.items() if key[0] == "gid1-nc0-losses"},
-                         {("runtime ring", "overwritten"): int(told["lost"])}, losses)
+                         {("runtime ring", "overwritten"): int(reported["lost"])}, losses)
 
     def test_unmatched_capture_lists_excluded_workers(self):
         self.start_instances("i-0001")

@@ -44,13 +44,13 @@ class NoFleet(FleetCase):
                                ("neurontrace-agent", {"protocol", "chunk", "spool", "tap buffer"}),
                                ("neurontrace-aggregator", {"protocol", "chunk", "store"})):
             done = subprocess.run([self.fleet.program(program), "--version"], capture_output=True, text=True, check=True)
-            said = re.fullmatch(r"(\S+) (\d+\.\d+\.\d+) \((commit \S+, (?:gcc|clang) \d.*, [a-z, ]+); (.*)\)\n", done.stdout)
-            self.assertIsNotNone(said, done.stdout)
-            self.assertEqual(said[1], program)
-            versions.add(said[2])
-            builds.add(said[3])
-            self.assertEqual({entry.rsplit(" ", 1)[0] for entry in said[4].split(", ")}, known)
-            formats.update(said[4].split(", "))
+            printed = re.fullmatch(r"(\S+) (\d+\.\d+\.\d+) \((commit \S+, (?:gcc|clang) \d.*, [a-z, ]+); (.*)\)\n", done.stdout)
+            self.assertIsNotNone(printed, done.stdout)
+            self.assertEqual(printed[1], program)
+            versions.add(printed[2])
+            builds.add(printed[3])
+            self.assertEqual({entry.rsplit(" ", 1)[0] for entry in printed[4].split(", ")}, known)
+            formats.update(printed[4].split(", "))
         self.assertEqual((len(versions), len(builds)), (1, 1), (versions, builds))
         self.assertEqual(len(formats), 5, formats)
 
@@ -236,11 +236,11 @@ class Walk(FleetCase):
             done = self.fleet.cli("export", capture_id, *arguments, "-o", self.fleet.dir / name)
             self.assertIn(f"wrote {self.fleet.dir / name}", done.stdout)
         clocks = self.fleet.cli_json("clocks", "--capture", capture_id)
-        told = json.loads((self.fleet.dir / "trace.json").read_text())["system_profile_metadata"][0]["clocks"]
-        if told["instances"]:
+        reported = json.loads((self.fleet.dir / "trace.json").read_text())["system_profile_metadata"][0]["clocks"]
+        if reported["instances"]:
             is_final = clocks.get("final", False)
-            self.assertEqual((clocks["version"], is_final), (told["version"], told["final"]))
-            self.assertGreaterEqual(told["version"], 1, "the models of a capture that has ended are stored")
+            self.assertEqual((clocks["version"], is_final), (reported["version"], reported["final"]))
+            self.assertGreaterEqual(reported["version"], 1, "the models of a capture that has ended are stored")
             if not is_final:  # nor was it a moment ago
                 self.assertIn("note: the clock models are not final yet", done.stdout)
         read = [(self.fleet.dir / name).read_bytes() for name in ("trace.pftrace", "again.pftrace", "x.bin")]

@@ -84,7 +84,7 @@ class CaseResult:
         return bool(self.capture["certificate"]["account"].get("lost_unknown"))
 
     @property
-    def said(self):
+    def printed(self):
         """Everything that the capture says about itself, as text: to look for a name or a sentence in it."""
         return json.dumps(self.capture, ensure_ascii=False)
 
@@ -177,17 +177,17 @@ class FrameworkCases(unittest.TestCase):
 
     def check_whole(self, result, events):
         """All is there and nothing else is said."""
-        self.assertEqual((result.stored, result.lost, result.lost_unknown), (events, 0, False), result.said)
+        self.assertEqual((result.stored, result.lost, result.lost_unknown), (events, 0, False), result.printed)
         self.assertEqual(result.exit_code, 0, result.output)
 
     def check_lost(self, result, stored, lost=None):
         """`lost` None: an unknown number. What is lost is said, and never as "0 lost"."""
-        self.assertEqual(result.stored, stored, result.said)
+        self.assertEqual(result.stored, stored, result.printed)
         self.assertEqual(result.exit_code, 3, result.output)
         if lost is None:
-            self.assertTrue(result.lost_unknown, result.said)
+            self.assertTrue(result.lost_unknown, result.printed)
         else:
-            self.assertEqual((result.lost, result.lost_unknown), (lost, False), result.said)
+            self.assertEqual((result.lost, result.lost_unknown), (lost, False), result.printed)
         self.assertNotRegex(result.shown, r"\b0 lost|\b0 or more")
 
     def check_exports(self, result):

@@ -23,7 +23,7 @@ class Files(FrameworkCases):
     def test_an_element_that_is_no_json(self, result):
         self.check_lost(result, stored=51, lost=1)
         self.assertEqual(result.names(), sorted(["load_batch"] + [f"op_{i:02}" for i in range(50)]))
-        self.assertIn("quotes.pt.trace.json: element 1, to byte ", result.said)
+        self.assertIn("quotes.pt.trace.json: element 1, to byte ", result.printed)
         self.check_exports(result)
 
     @file_case(cases.thousand, "plain.pt.trace.json")
@@ -37,7 +37,7 @@ class Files(FrameworkCases):
         self.assertAlmostEqual(result.stored, 500, delta=5)
         self.check_lost(result, stored=result.stored)
         self.assertEqual(result.names(), names_of_operations(result.stored))
-        self.assertIn(f"cut.pt.trace.json: after {result.stored} elements: the file ends in the middle", result.said)
+        self.assertIn(f"cut.pt.trace.json: after {result.stored} elements: the file ends in the middle", result.printed)
 
     @file_case(cases.thousand, "cut.pt.trace.json.gz", cases.packed_cut)
     def test_packed_and_cut(self, result):
@@ -56,7 +56,7 @@ class Files(FrameworkCases):
     @file_case(cases.text_file, "a.trace.json", "<html><body>404 Not Found</body></html>")
     def test_no_trace(self, result):
         self.check_lost(result, stored=0)
-        self.assertIn("not a trace: HTML or XML", result.said)
+        self.assertIn("not a trace: HTML or XML", result.printed)
 
 
 def copy_versions(run):
@@ -86,13 +86,13 @@ class Watched(FrameworkCases):
                          {"trace.trace.json": 0, "~2/trace.trace.json": 1})
         for row in result.events:
             self.assertTrue(row["event"]["name"].startswith(f"rank{row['worker_gid']}_"), row)
-        self.assertIn("REMARK_KIND_FILE_REWRITTEN", result.said)
+        self.assertIn("REMARK_KIND_FILE_REWRITTEN", result.printed)
 
     @directory_case(copy_names)
     def test_names_of_other_programs(self, result):
         self.check_whole(result, len(cases.NAMES))
         self.assertEqual(result.names(), names_of_operations(len(cases.NAMES), "file_"))
-        self.assertIn("1 with names other than *.json, *.json.gz and *.pb, such as checkpoint.pt", result.said)
+        self.assertIn("1 with names other than *.json, *.json.gz and *.pb, such as checkpoint.pt", result.printed)
 
 
 class RelativeTimes(FrameworkCases):
@@ -101,8 +101,8 @@ class RelativeTimes(FrameworkCases):
     @file_case(cases.relative_steps)
     def test_unknown_origin(self, result):
         self.assertEqual((result.stored, result.lost, result.exit_code), (3, 0, 3), result.output)
-        self.assertIn("from an unknown origin", result.said)
-        self.assertIn('"own_time": true', result.said)
+        self.assertIn("from an unknown origin", result.printed)
+        self.assertIn('"own_time": true', result.printed)
         self.assertEqual(sorted(result.spans()), [(f"train_step {step}", 1_000_000 + 500_000 * step, 400_000)
                                                   for step in range(3)])
         window = result.folder / "window.json"
@@ -116,7 +116,7 @@ class RelativeTimes(FrameworkCases):
         self.check_whole(result, 5)
         self.assertEqual(sorted(result.spans()), [("train_step", cases.T_NS + 1_000_000 + 500_000 * step, 400_000)
                                                   for step in range(3)])
-        self.assertIn("of the session in plugins/profile/2026_09_21_14_13_20/vm.xplane.pb", result.said)
+        self.assertIn("of the session in plugins/profile/2026_09_21_14_13_20/vm.xplane.pb", result.printed)
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ class Times(MeaningCases):
 
     @file_case(invalid_durations)
     def test_durations(self, result):
-        self.assertEqual((result.stored, result.lost, result.exit_code), (9, 0, 3), result.said)
+        self.assertEqual((result.stored, result.lost, result.exit_code), (9, 0, 3), result.printed)
         self.assertIn("6 events have impossible durations", result.shown)
         anomalous = [("minus_one", 20), ("getrandbits", 30), ("end_was_zero", 40), ("century", 50), ("no_number", 60),
                ("absent", 70)]
@@ -184,7 +184,7 @@ class Times(MeaningCases):
         self.check_spans(result, [("first", 0, 10_000), ("no_dur", 100_000, 0), ("no_pid_no_tid", 200_000, 10_000),
                                   ("last", 500_000, 10_000)], instants=[("no_ph", 300_000)])
         for name in ("no_ts", "ts_null", "ts_empty", "huge_ts", "negative_ts"):
-            self.assertIn(f"({name})", result.said)
+            self.assertIn(f"({name})", result.printed)
         self.check_exports(result)
 
 
@@ -202,13 +202,13 @@ class Values(MeaningCases):
         self.assertIn("1 counter value is not a number", result.shown)
         self.check_exports(result)
 
-    def check_rank(self, result, rank, said=None):
-        self.assertEqual((result.stored, result.lost), (10, 0), result.said)
+    def check_rank(self, result, rank, printed=None):
+        self.assertEqual((result.stored, result.lost), (10, 0), result.printed)
         gid = next(iter(result.streams().values())).get("worker_gid", -1)
-        self.assertEqual(int(gid), -1 if rank is None else rank, result.said)
-        self.assertEqual(result.exit_code, 3 if said else 0, result.output)
-        if said:
-            self.assertIn(said, result.shown)
+        self.assertEqual(int(gid), -1 if rank is None else rank, result.printed)
+        self.assertEqual(result.exit_code, 3 if printed else 0, result.output)
+        if printed:
+            self.assertIn(printed, result.shown)
 
     @file_case(ranks, {"rank": "3", "world_size": "8"})
     def test_a_rank_as_text(self, result):
@@ -230,7 +230,7 @@ def copy_replicas(run):
 class Replicas(MeaningCases):
     @directory_case(copy_replicas)
     def test_ranks_that_are_claimed_twice(self, result):
-        self.assertEqual((result.stored, result.lost, result.exit_code), (20, 0, 3), result.said)
+        self.assertEqual((result.stored, result.lost, result.exit_code), (20, 0, 3), result.printed)
         self.assertIn("2 ranks are contradicted (rank 0 is claimed by 2 files at the same time", result.shown)
         for name in result.streams():
             self.assertIn(name, result.shown)

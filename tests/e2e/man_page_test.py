@@ -46,32 +46,32 @@ class ManPageTest(unittest.TestCase):
             self.check_command(str(self.bin / name), [], text)
 
     def check_command(self, program, words, text):
-        told = Help(ask(program, *words, "--help"))
-        self.assertIn(" ".join(told.usage.split()), text)
+        reported = Help(ask(program, *words, "--help"))
+        self.assertIn(" ".join(reported.usage.split()), text)
         for heading in ("Positionals:", "Options:"):
-            for option, description in told.entries[heading]:
+            for option, description in reported.entries[heading]:
                 if words and option.startswith("-h,"):
                     continue
                 self.assertNotEqual(description, "", f"{words} {option} says what it is")
                 self.assertIn(option, text)
                 self.assertIn(" ".join(description.replace("…", "...").split()), text, words)
-        for line in told.footer.splitlines():
+        for line in reported.footer.splitlines():
             self.assertIn(" ".join(line.replace("…", "...").split()), text, words)
-        for command in told.commands():
+        for command in reported.commands():
             self.check_command(program, [*words, command], text)
 
     def test_help_is_read_as_it_is_meant(self):
-        told = Help("Does things.\nUsage: x [OPTIONS]\n\nOptions:\n"
+        reported = Help("Does things.\nUsage: x [OPTIONS]\n\nOptions:\n"
                     "  -h,--help                   Print this\n"
                     "  --a-rather-long-name-of-an-option TEXT\n"
                     "                              What it is,\n"
                     "                              and more\n"
                     "  --exactly-so-long-as-can TE Said\n"
                     "\nExamples:\n  x --help\n\nMore.\n")
-        self.assertEqual(told.entries["Options:"], [
+        self.assertEqual(reported.entries["Options:"], [
             ("-h,--help", "Print this"), ("--a-rather-long-name-of-an-option TEXT", "What it is, and more"),
             ("--exactly-so-long-as-can TE", "Said")])
-        self.assertEqual(told.footer, "Examples:\n  x --help\n\nMore.")
+        self.assertEqual(reported.footer, "Examples:\n  x --help\n\nMore.")
 
 
 if __name__ == "__main__":

@@ -56,8 +56,8 @@ class OnDemandTest(FleetCase):
             seen = {w["identity"]["pid"]: w["state"].removeprefix("WORKER_STATE_") for w in self.fleet.list_workers()}
             return all(seen.get(pid) == state for pid, state in states.items())
         wait_until(settled, "all workers to be known for what they are", 40)
-        told = self.obstacles(self.capture("--instance", "i-0001", "--duration", "500ms", code=3))
-        self.assertEqual({pid: told.get(pid) for pid in expected}, expected)
+        reported = self.obstacles(self.capture("--instance", "i-0001", "--duration", "500ms", code=3))
+        self.assertEqual({pid: reported.get(pid) for pid in expected}, expected)
         table = self.fleet.cli("capture", "--duration", "500ms", check=False)
         self.assertEqual(table.returncode, 3, table.stdout)
         rows = {pid: next(line for line in table.stdout.splitlines() if str(pid) in line.split()) for pid in expected}
@@ -85,8 +85,8 @@ class OnDemandTest(FleetCase):
         resource.prlimit(poor.pid, resource.RLIMIT_AS, (used + (16 << 20), used + (16 << 20)))
         capture = self.capture("--duration", "500ms", "--ring-events", 1_000_000, code=3)
         expected = {good.pid: "NONE", poor.pid: "RUNTIME_REFUSED", silent.pid: "NOT_INITIALISED"}
-        told = self.obstacles(capture)
-        self.assertEqual({pid: told.get(pid) for pid in expected}, expected, capture["workers"])
+        reported = self.obstacles(capture)
+        self.assertEqual({pid: reported.get(pid) for pid in expected}, expected, capture["workers"])
         self.check_table(capture, {good.pid: "recorded", poor.pid: "runtime refused", silent.pid: "not initialised"})
 
     def test_a_snapshot_of_rings_that_another_capture_has_is_refused(self):
@@ -243,9 +243,9 @@ class OnDemandTest(FleetCase):
             return all(stored.get(pid, 0) > 500 for pid in pids)
         self.fleet.wait_for_capture(capture_id, all_there, "events of all")
         capture = self.stop_capture(capture_id)
-        told = {w["worker"]["pid"]: w for w in capture["workers"]}
-        self.assertEqual([told[pid]["joined_late"] for pid in pids], [False, True, True])
-        begun = [int(told[pid]["begun_realtime_ns"]) for pid in pids]
+        reported = {w["worker"]["pid"]: w for w in capture["workers"]}
+        self.assertEqual([reported[pid]["joined_late"] for pid in pids], [False, True, True])
+        begun = [int(reported[pid]["begun_realtime_ns"]) for pid in pids]
         self.assertEqual(begun, sorted(begun))
         self.check_table(capture, {late.pid: "late", again.pid: "late"})
         self.check_whole(capture_id)

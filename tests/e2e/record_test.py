@@ -157,30 +157,30 @@ class RecordTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         done = self.run_record(self.sim, "--duration", "1", "--executions-per-second", "20",
                                options=("--output", "json"))
-        told = json.loads(done.stderr)
-        self.assertEqual((told["exit_code"], told["problem"], told["reasons"], told["store"]), (0, "", [], ""))
-        self.assertEqual(told["capture"]["state"], "CAPTURE_STATE_COMPLETE")
-        self.assertGreater(int(told["export"]["total"]["spans"]), 100)
+        reported = json.loads(done.stderr)
+        self.assertEqual((reported["exit_code"], reported["problem"], reported["reasons"], reported["store"]), (0, "", [], ""))
+        self.assertEqual(reported["capture"]["state"], "CAPTURE_STATE_COMPLETE")
+        self.assertGreater(int(reported["export"]["total"]["spans"]), 100)
 
     def reported_at_end(self, *words, options=(), **arguments):
         """The object that is the last line of what is written, whatever the command wrote before it."""
         done = self.run_record(*words, options=("--output", "json", *options), **arguments)
-        told = json.loads(done.stderr.splitlines()[-1])
-        self.assertEqual(told["exit_code"], done.returncode)
-        return told, done.stderr
+        reported = json.loads(done.stderr.splitlines()[-1])
+        self.assertEqual(reported["exit_code"], done.returncode)
+        return reported, done.stderr
 
     def test_json_is_always_the_last_line(self):
-        told, written = self.reported_at_end("sh", "-c", "printf 'a bar that ends nowhere' >&2; exit 3")
+        reported, written = self.reported_at_end("sh", "-c", "printf 'a bar that ends nowhere' >&2; exit 3")
         self.assertEqual(len(written.splitlines()), 2, "no prose beside it")
-        self.assertIsNone(told["export"])
-        self.assertIn("no worker appeared", told["problem"])
-        self.assertIn("libnrt.so.1", told["reasons"][0])
-        told, _ = self.reported_at_end("no-such-command-of-anyone")
-        self.assertIsNone(told["capture"])
-        self.assertIn("command not found", told["problem"])
-        told, _ = self.reported_at_end("true", options=("--keep-store",))
-        self.assertTrue(Path(told["store"]).is_dir())
-        shutil.rmtree(Path(told["store"]).parent)
+        self.assertIsNone(reported["export"])
+        self.assertIn("no worker appeared", reported["problem"])
+        self.assertIn("libnrt.so.1", reported["reasons"][0])
+        reported, _ = self.reported_at_end("no-such-command-of-anyone")
+        self.assertIsNone(reported["capture"])
+        self.assertIn("command not found", reported["problem"])
+        reported, _ = self.reported_at_end("true", options=("--keep-store",))
+        self.assertTrue(Path(reported["store"]).is_dir())
+        shutil.rmtree(Path(reported["store"]).parent)
 
     def certificates(self):
         """What who works with a secured aggregator has in the environment."""

@@ -33,11 +33,11 @@ class SuiteTest(unittest.TestCase):
         return done.returncode, [line for line in done.stdout.splitlines() if line.startswith("SKIPPED: ")]
 
     def test_a_file_that_ran_nothing_is_skipped(self):
-        said = ["SKIPPED: some_test.Skips.test_it: no root"]
+        printed = ["SKIPPED: some_test.Skips.test_it: no root"]
         self.assertEqual(self.run_file(PASSES), (0, []))
         self.assertEqual(self.run_file(SKIPS), (suite.SKIPPED, ["SKIPPED: some_test, 1 of 1: no root"]))
-        self.assertEqual(self.run_file(SKIPS, PASSES), (0, said))
-        self.assertEqual(self.run_file(SKIPS, FAILS), (1, said))
+        self.assertEqual(self.run_file(SKIPS, PASSES), (0, printed))
+        self.assertEqual(self.run_file(SKIPS, FAILS), (1, printed))
         self.assertEqual(self.run_file("def setUpModule(): raise unittest.SkipTest('no cluster')\n", PASSES),
                          (suite.SKIPPED, ["SKIPPED: some_test, 1 of 1: no cluster"]))
 
@@ -46,9 +46,9 @@ class SuiteTest(unittest.TestCase):
             self.assertEqual(self.run_file(needs.format(False), ci="true"), (0, []))
             self.assertEqual(self.run_file(needs.format(True), PASSES)[0], 0)
         for needs in (NEEDS.format(True), NEEDS_ONE.format(True), NEEDS_IN_SET_UP):
-            code, said = self.run_file(needs)
-            self.assertEqual((code, len(said)), (suite.SKIPPED, 1), needs)
-            self.assertTrue(said[0].endswith("no helm"), said)
+            code, printed = self.run_file(needs)
+            self.assertEqual((code, len(printed)), (suite.SKIPPED, 1), needs)
+            self.assertTrue(printed[0].endswith("no helm"), printed)
             self.assertEqual(self.run_file(needs, PASSES, ci="true"), (1, []), needs)
 
     def test_every_file_ends_so(self):

@@ -71,15 +71,15 @@ class Health(FleetCase):
         self.check_whole(capture_id)
 
     def test_reports_canaries_and_headroom_during_capture(self):
-        told = {"neurontrace_agent_canary_age_seconds", "neurontrace_agent_canary_round_trip_seconds",
+        reported = {"neurontrace_agent_canary_age_seconds", "neurontrace_agent_canary_round_trip_seconds",
                 "neurontrace_agent_ring_seconds_to_overwrite", "neurontrace_agent_tap_buffer_seconds_to_full"}
         self.start_fleet(instances=1, workers=2)
         agent = self.daemons()["agent"]
-        self.assertFalse(told & metrics(agent).keys(), "nothing is made up before there is a stream")
+        self.assertFalse(reported & metrics(agent).keys(), "nothing is made up before there is a stream")
         capture_id = self.start_capture()
-        samples = wait_until(lambda: next((m for m in [metrics(agent)] if told <= m.keys()), None),
+        samples = wait_until(lambda: next((m for m in [metrics(agent)] if reported <= m.keys()), None),
                              "canaries to come back, and rates to be known")
-        for name in told:
+        for name in reported:
             for labels, seconds in samples[name].items():
                 self.assertGreaterEqual(seconds, 0, f"{name}{{{labels}}}")
                 self.assertLessEqual(seconds, 86400, f"{name}{{{labels}}}")
@@ -95,7 +95,7 @@ class Health(FleetCase):
         self.assertIn("data flow", agent.ask("/readyz")[1])
         self.stop_capture(capture_id)
         wait_until(lambda: age not in metrics(self.fleet.aggregator), "no stream to be live at the aggregator")
-        wait_until(lambda: not told & metrics(agent).keys(), "what is over to be told no longer")
+        wait_until(lambda: not reported & metrics(agent).keys(), "what is over to be told no longer")
         self.check_whole(capture_id)
 
     def test_agent_reports_silent_aggregator(self):

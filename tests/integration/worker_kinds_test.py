@@ -171,8 +171,8 @@ class Ranks(FleetCase):
         capture = self.stop_capture(capture_id)
         self.assertEqual({s["evidence"]["source"] for s in capture["streams"]}, {"RANK_SOURCE_COMMUNICATOR"})
         result = self.check_whole(capture_id)
-        said = {row["event"]["worker_gid"] for row in read_events(self.fleet.export_events(capture_id))}
-        self.assertEqual(said, {-1, 6, 7}, "the events themselves stay as the runtime wrote them")
+        printed = {row["event"]["worker_gid"] for row in read_events(self.fleet.export_events(capture_id))}
+        self.assertEqual(printed, {-1, 6, 7}, "the events themselves stay as the runtime wrote them")
         self.assertEqual(len(result.cores), 2)
         self.assertEqual(worker.report()["misuse"], 0)
 

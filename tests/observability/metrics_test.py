@@ -63,12 +63,12 @@ class MetricsWhileRecording(FleetCase):
         if not program:
             suite.skip_without_setup(why)
         self.record()
-        said = set()
+        printed = set()
         for process in (self.fleet.aggregator, *self.fleet.agents.values()):
             done = subprocess.run([program, "check", "metrics"], input=process.ask("/metrics")[1], capture_output=True,
                                   text=True, check=False)
-            said.update((done.stdout + done.stderr).splitlines())
-        self.assertEqual(said, set())
+            printed.update((done.stdout + done.stderr).splitlines())
+        self.assertEqual(printed, set())
 
 
 if __name__ == "__main__":

@@ -156,13 +156,13 @@ class ContainerTest(unittest.TestCase):
 
         def connected():
             done = subprocess.run(status, capture_output=True, text=True, check=False)
-            said.append(done.stdout + done.stderr)
+            printed.append(done.stdout + done.stderr)
             return done.returncode == 0 and re.search(r'"agents_connected": ?1\b', done.stdout)
-        said = []
+        printed = []
         try:
             wait_until(connected, "the agent to be connected")
         except FleetError as error:
-            self.fail(f"{error}\n{said[-1]}\n{agent.log.read_text()}\n{aggregator.log.read_text()}")
+            self.fail(f"{error}\n{printed[-1]}\n{agent.log.read_text()}\n{aggregator.log.read_text()}")
         self.assertEqual((agent.stop(), aggregator.stop()), (0, 0))
 
 

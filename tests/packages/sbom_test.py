@@ -109,11 +109,11 @@ class SbomTest(unittest.TestCase):
                                ("libcli11", "CLI11"), ("libtomlplusplus", "toml++"), ("libcurl", "libcurl"), ("libabsl", "Abseil"),
                                ("libspdlog", "spdlog, fmt"), ("libprometheus-cpp", "prometheus-cpp")):
             row = next(row for row in rows if row.startswith(f"| {row_name} |"))
-            said = row.split("|")[3].strip().split(",")[0]
+            printed = row.split("|")[3].strip().split(",")[0]
             found = [version for name, version in versions.items() if name.startswith(stem)]
             self.assertTrue(found, stem)
             for version in found:
-                self.assertTrue(re.sub(r"^\d+:", "", version).startswith(said), f"{stem}: {version}, the page says {said}")
+                self.assertTrue(re.sub(r"^\d+:", "", version).startswith(printed), f"{stem}: {version}, the page says {printed}")
 
     def test_is_the_same_when_made_again(self):
         self.assertEqual(self.text, sbom())

@@ -117,9 +117,9 @@ def refusal_of(fleet):
 def losses_of(fleet, capture_id):
     """{"PLACE/REASON": events} of a capture's reported losses."""
     losses = {}
-    for told in reported_by(fleet.show_capture(capture_id)).values():
-        if told.unknown:
-            raise AssertionError(f"{capture_id} has losses of unknown size: {told.unknown}")
-        for (place, reason), events in told.lost.items():
+    for reported in reported_by(fleet.show_capture(capture_id)).values():
+        if reported.unknown:
+            raise AssertionError(f"{capture_id} has losses of unknown size: {reported.unknown}")
+        for (place, reason), events in reported.lost.items():
             losses[f"{place}/{reason}"] = losses.get(f"{place}/{reason}", 0) + events
     return losses

@@ -163,8 +163,8 @@ class LttngSide:
         if not self.trace.exists():
             return 0, 0, "there is no trace"
         with self._babeltrace("-c", "sink.utils.counter", "-p", "step=+0", stdout=subprocess.PIPE) as reader:
-            said = reader.communicate()[0].decode(errors="replace")
-        counts = {name: int(count.replace(",", "")) for count, name in COUNTED.findall(said)}
+            printed = reader.communicate()[0].decode(errors="replace")
+        counts = {name: int(count.replace(",", "")) for count, name in COUNTED.findall(printed)}
         if reader.returncode == 0 and not (counts.get("Discarded event") and with_discarded):
             return counts.get("Event", 0), 0, ""
         return self._read_as_text()

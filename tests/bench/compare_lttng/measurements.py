@@ -131,14 +131,14 @@ def measure_kill(make_side, daemon, rate, seconds, moments):
             sums = side.producers.finish()
             killer.join()
             side.end_somehow()
-            events, told, problem = side.read(with_discarded=True)
+            events, reported, problem = side.read(with_discarded=True)
         finally:
             side.close()
         lost = sums["produced"] - events
         rounds.append({"moment": moment, "produced": sums["produced"], "readable": events, "lost": lost,
-                       "lost_as_told": told, "counted": told == lost, "problem": problem})
+                       "lost_as_told": reported, "counted": reported == lost, "problem": problem})
         progress(f"{daemon} killed at {100 * moment:.0f} %: {events:,} of {sums['produced']:,} readable, {lost:,} lost, "
-                 f"told {told} {problem}")
+                 f"told {reported} {problem}")
     return {"name": side.name, "daemon": daemon, "rounds": rounds,
             "readable_share": spread([r["readable"] / r["produced"] for r in rounds]),
             "lost": spread([r["lost"] for r in rounds]),

@@ -57,7 +57,7 @@ def _loss_key(loss):
 
 def reported_by(capture):
     """The capture's own account by (instance, pid, nc_idx)."""
-    told = {}
+    reported = {}
     for stream in capture["streams"]:
         identity = stream["identity"]
         if identity["kind"] != "STREAM_KIND_NEURON_CORE":
@@ -67,8 +67,8 @@ def reported_by(capture):
             lost[_loss_key(loss)] += int(loss["events"])
         unknown = {_loss_key(loss) for loss in stream["losses"] if loss["events_unknown"]}
         core = (identity["worker"]["instance_id"], identity["worker"]["pid"], identity["nc_idx"])
-        told[core] = StreamAccount(int(stream["events"]), +lost, unknown, stream["ended"])
-    return told
+        reported[core] = StreamAccount(int(stream["events"]), +lost, unknown, stream["ended"])
+    return reported
 
 
 def outcomes_of(capture):
@@ -86,7 +86,7 @@ def check_account(workers, events_path, capture, killed=(), may_be_unknown=lambd
     rows = collections.defaultdict(collections.Counter)
     for row in read_events(events_path):
         rows[(row["instance_id"], row["pid"], row["nc_idx"])][key_of(row["event"])] += 1
-    told = reported_by(capture)
+    reported = reported_by(capture)
     outcomes = outcomes_of(capture)
     for worker in workers:
         if worker in killed and not worker.truth.exists():
@@ -96,12 +96,12 @@ def check_account(workers, events_path, capture, killed=(), may_be_unknown=lambd
         for row in read_truth(worker.truth):
             truth[(worker.instance_id, worker.reported_pid, row["nc_idx"])].add(key_of(row))
         if worker in killed:  # perhaps before it had written a line about what was drained
-            for core in {*rows, *told}:
+            for core in {*rows, *reported}:
                 if core[:2] == (worker.instance_id, worker.reported_pid) and core[2] != NO_CORE:
                     truth.setdefault(core, set())
         # What was lost of a worker and of no core that anybody knows.
         nothing = StreamAccount(0, collections.Counter(), set(), False)
-        anywhere = told.pop((worker.instance_id, worker.reported_pid, NO_CORE), nothing)
+        anywhere = reported.pop((worker.instance_id, worker.reported_pid, NO_CORE), nothing)
         account.lost.update(anywhere.lost)
         account.unknown.update(anywhere.unknown)
         spare = sum(anywhere.lost.values())
@@ -109,14 +109,14 @@ def check_account(workers, events_path, capture, killed=(), may_be_unknown=lambd
             account.violations.append(f"{worker.name} pid {worker.reported_pid}: of no core, told {anywhere}")
         for core, keys in truth.items():
             log = [entry for (_, nc_idx), entry in sums.items() if nc_idx == core[2]]
-            spare = _check_core(account, core, keys, rows.pop(core, collections.Counter()), told.pop(core, None), log,
+            spare = _check_core(account, core, keys, rows.pop(core, collections.Counter()), reported.pop(core, None), log,
                                 worker in killed, outcomes.get(core[:2]), may_be_unknown(core) or anywhere.unknown,
                                 spare)
         if spare and worker not in killed:
             account.violations.append(f"{worker.name}: {spare} counted as lost of no core, and no core lacks them")
     for core, left in rows.items():
         account.violations.append(f"{core}: {sum(left.values())} rows of a core that recorded nothing")
-    for core, stream in told.items():
+    for core, stream in reported.items():
         if stream.events:
             account.violations.append(f"{core}: a stream with {stream.events} events of a core that recorded nothing")
     if account.stored != int(capture["events"]):
@@ -127,23 +127,23 @@ def check_account(workers, events_path, capture, killed=(), may_be_unknown=lambd
     return account
 
 
-def _check_core(account, core, truth, rows, told, log, killed, outcome, may_be_unknown, spare):
+def _check_core(account, core, truth, rows, reported, log, killed, outcome, may_be_unknown, spare):
     """Returns what is left of `spare`, the losses of the worker that name no core."""
-    told = told or StreamAccount(0, collections.Counter(), set(), False)
-    stored, lost = sum(rows.values()), sum(told.lost.values())
+    reported = reported or StreamAccount(0, collections.Counter(), set(), False)
+    stored, lost = sum(rows.values()), sum(reported.lost.values())
     account.cores += 1
     account.stored += stored
-    account.lost.update(told.lost)
-    account.unknown.update(told.unknown)
+    account.lost.update(reported.lost)
+    account.unknown.update(reported.unknown)
 
     def violated(what, keys=()):
         account.violations.append(f"{core}: {what} {sorted(keys)[:ROWS_SHOWN] if keys else ''}; "
-                                  f"{len(truth)} in the truth, {stored} stored, told {told}, outcome {outcome}, {log}")
+                                  f"{len(truth)} in the truth, {stored} stored, told {reported}, outcome {outcome}, {log}")
 
     twice = [key for key, count in rows.items() if count > 1]
     if twice:
         violated(f"{len(twice)} rows stored twice", twice)
-    if told.events != stored:
+    if reported.events != stored:
         violated("the stream says another number of events")
     extra = rows.keys() - truth
     if killed:
@@ -153,35 +153,35 @@ def _check_core(account, core, truth, rows, told, log, killed, outcome, may_be_u
     if extra:
         violated(f"{len(extra)} rows that were never recorded", extra)
     if killed:
-        said = told.unknown or may_be_unknown or outcome in ("lost", "refused")
-        _check_killed(account, truth | rows.keys(), rows, told, said, outcome, violated)
+        printed = reported.unknown or may_be_unknown or outcome in ("lost", "refused")
+        _check_killed(account, truth | rows.keys(), rows, reported, printed, outcome, violated)
         return spare
     produced = sum(entry["accepted"] - entry["lost_at_stop"] for entry in log)
     account.produced += produced
     missing = produced - stored - lost
     used = max(0, min(missing, spare))
     missing -= used
-    if told.unknown and not may_be_unknown:
+    if reported.unknown and not may_be_unknown:
         violated(f"a loss of unknown size, {missing} missing")
-    elif missing < 0 or (missing > 0 and not (told.unknown or may_be_unknown)):
+    elif missing < 0 or (missing > 0 and not (reported.unknown or may_be_unknown)):
         violated(f"{missing} of {produced} neither stored nor counted", truth - rows.keys())
     elif missing > 0:
         account.unreported += missing
     return spare - used
 
 
-def _check_killed(account, truth, rows, told, said, outcome, violated):
+def _check_killed(account, truth, rows, reported, printed, outcome, violated):
     """What is missing in the middle is counted or said to be unknown in its stream; what is missing at the end is said,
     by any stream of the worker or by its outcome."""
-    stored, lost = len(rows), sum(told.lost.values())
+    stored, lost = len(rows), sum(reported.lost.values())
     account.produced += len(truth)
     last = max((key[0] for key in rows), default=-1)
     holes = sum(1 for key in truth if key[0] < last) - sum(1 for key in rows if key[0] < last)
     missing = len(truth) - stored - lost
-    if holes > lost and not told.unknown:
+    if holes > lost and not reported.unknown:
         violated(f"{holes} missing below the last one stored, {lost} counted")
-    if outcome is None and not told.events:
+    if outcome is None and not reported.events:
         account.untold += 1  # it began and died while its agent or the aggregator was away, and the agent died too
-    elif missing > 0 and not said:
+    elif missing > 0 and not printed:
         violated(f"killed, {missing} neither stored nor counted, and nothing says so")
     account.unreported += max(0, missing)

@@ -150,9 +150,9 @@ class StoreDisk(FaultCase):
         aggregator, line = self.try_to_start(store)
         if not line:
             self.assertEqual(aggregator.popen.returncode, 1)
-            said = aggregator.log.read_text()
-            self.assertRegex(said, "damaged|corrupt")
-            print(f"  {name}: refused: {said.strip().splitlines()[-1][:200]}")
+            printed = aggregator.log.read_text()
+            self.assertRegex(printed, "damaged|corrupt")
+            print(f"  {name}: refused: {printed.strip().splitlines()[-1][:200]}")
             return
         out = self.fleet.dir / "damaged.jsonl"
         out.unlink(missing_ok=True)
@@ -162,10 +162,10 @@ class StoreDisk(FaultCase):
             check=False)
         aggregator.kill()
         complete = done.returncode == 0 and out.read_bytes() == whole
-        said = (done.stderr + done.stdout).strip()
-        self.assertTrue(complete or done.returncode != 0 or "warning" in said, f"{done.returncode}: {said}")
-        self.assertTrue(complete or faults, f"--store-check finds nothing, and yet: {said}")
-        print(f"  {name}: {'all is there' if complete else said.splitlines()[-1][:200]}; check: {str(faults)[:120]}")
+        printed = (done.stderr + done.stdout).strip()
+        self.assertTrue(complete or done.returncode != 0 or "warning" in printed, f"{done.returncode}: {printed}")
+        self.assertTrue(complete or faults, f"--store-check finds nothing, and yet: {printed}")
+        print(f"  {name}: {'all is there' if complete else printed.splitlines()[-1][:200]}; check: {str(faults)[:120]}")
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ class HostileTest(SecureCase):
         done = subprocess.run([self.fleet.build / "tests" / "hostile_agent", self.fleet.address, ca, certificate, key,
                                capture, "agent-i-0001"], capture_output=True, text=True, timeout=240, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        said = dict(line.split("\t", 1) for line in done.stdout.splitlines())
+        printed = dict(line.split("\t", 1) for line in done.stdout.splitlines())
         expected = {
             "no hello": "the first report of a Control call must be a hello",
             "long name": "agent_id has 100000 bytes; the limit is 512",
@@ -106,10 +106,10 @@ class HostileTest(SecureCase):
             "path out of it": "'..' is not an inspect directory",
             "name with a line": "'ntrace.pb?error: all is lost' is not an artifact's file name",
         }
-        self.assertEqual(said.keys(), expected.keys())
+        self.assertEqual(printed.keys(), expected.keys())
         for what, words in expected.items():
             with self.subTest(what):
-                self.assertIn(words, said[what])
+                self.assertIn(words, printed[what])
         self.wait_for_events(capture, 200)
         self.assertEqual(self.fleet.cli_json("status")["agents_connected"], 1)
         self.stop_capture(capture)

@@ -138,7 +138,7 @@ class Page(PageCase):
         for line in lines[at + 1:]:
             if line["level"] < 3:
                 break
-            if line["label"] == rows[hit["row"]]:
+            if rows[hit["row"]].endswith(line["label"]):
                 return line
         self.fail(f"{rows[hit['row']]} is not below {label}: {lines}")
         return None

@@ -197,7 +197,7 @@ export class ManagerPage implements Page {
             [facts.id, facts.name, facts.state, facts.events, facts.lost, facts.bytes, facts.starred, facts.tags,
              facts.isLive ? facts.durationNs : 0]));
     this.count.textContent = rows.length === this.facts.length
-        ? `${formatCount(rows.length)} captures`
+        ? `${formatCount(rows.length)} ${rows.length === 1 ? 'capture' : 'captures'}`
         : `${formatCount(rows.length)} of ${formatCount(this.facts.length)} captures`;
     // An open menu or a focused button stays as it is while nothing changed.
     const isBusy = this.body.querySelector('[aria-expanded=true]') !== null;

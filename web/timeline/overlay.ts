@@ -115,7 +115,9 @@ export class Overlay {
   private paintChosen(): void {
     const {span, layout} = this.state, {ctx, colours} = this;
     if (!span) return;
-    const unit = this.unitOf(span.stream, span.row, span.depth);
+    // What was chosen by a link or a hit has no depth yet.
+    const depth = span.depth || this.depthOf(span.stream, span.row, span.from, span.name);
+    const unit = this.unitOf(span.stream, span.row, depth);
     if (unit < 0 || unit * kUnit > this.height) return;
     const left = this.x(span.from), right = Math.max(left + 2, this.x(span.to)), y = unit * kUnit;
     ctx.strokeStyle = colours.accent;

@@ -45,7 +45,7 @@ export class Ruler {
       ctx.fillRect(x, kHeight - 8, 1, 8);
       for (let i = 1; i < 5; ++i) ctx.fillRect(Math.round(viewport.xOf(t + step * i / 5, width)), kHeight - 4, 1, 4);
       ctx.fillStyle = colours.text;
-      if (x < width - 50) ctx.fillText(formatAxisTime(t, step), x + 4, kHeight - 13);
+      if (x >= 0 && x < width - 50) ctx.fillText(formatAxisTime(t, step), x + 4, kHeight - 13);
     }
     for (const marker of markers) {
       const x = Math.round(viewport.xOf(marker.time, width));

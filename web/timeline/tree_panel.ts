@@ -152,7 +152,8 @@ export class TreePanel {
               stream.boundKnown ? '±' + formatDuration(stream.boundNs) : 'an unknown bound'}`;
       return;
     }
-    line.label.textContent = track.row!.name;
+    // The rank is in the line above; a row's own part would be cut off behind it.
+    line.label.textContent = track.row!.name.replace(/^gid\d+-nc\d+-/, '');
     line.meta.textContent = track.row!.source === 'counter' ? track.row!.unit : mode;
     line.element.title =
         `${track.row!.name} (${track.row!.source})` + (mode === 'bins' ? ': items stand for several events' : '');

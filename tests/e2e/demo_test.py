@@ -3,6 +3,7 @@
 straggler is found in the exported file. In a terminal, the demo serves the page until Ctrl-C."""
 
 import contextlib
+import gzip
 import http.cookiejar
 import json
 import os
@@ -64,7 +65,8 @@ class Demo(unittest.TestCase):
         """Returns where an address leads to in a fresh browser."""
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
         with opener.open(address, timeout=20) as answer:
-            self.assertIn(b"neurontrace", answer.read())
+            body = answer.read()
+            self.assertIn(b"neurontrace", gzip.decompress(body) if answer.headers["Content-Encoding"] == "gzip" else body)
             final = answer.geturl()
         with opener.open("/".join(address.split("/")[:3]) + "/api/v1/captures", timeout=20) as answer:
             self.assertEqual(len(json.load(answer)["captures"]), 1)

@@ -391,9 +391,12 @@ WebReply OperatorGateway::Page(const WebRequest& request) const {
   const WebAsset* const file = assets_.Find(request.path);
   const WebAsset& asset = file == nullptr ? assets_.page() : *file;
   WebReply reply{.content_type = asset.content_type,
-                 .headers = {{"Cache-Control", "no-cache"}},
+                 .headers = {{"Cache-Control", "no-cache"}, {"Vary", "Accept-Encoding"}},
                  .body = asset.bytes};
-  if (asset.is_gzip) reply.headers.emplace_back("Content-Encoding", "gzip");
+  if (!asset.gzip.empty() && request.accept_encoding.find("gzip") != std::string::npos) {
+    reply.body = asset.gzip;
+    reply.headers.emplace_back("Content-Encoding", "gzip");
+  }
   return reply;
 }
 

@@ -137,6 +137,17 @@ TEST_F(OperatorGatewayTest, EveryAnswerHasThePolicyOfThePage) {
   }
 }
 
+TEST_F(OperatorGatewayTest, PageIsCompressedForClientsThatAcceptIt) {
+  WebRequest request = Request("GET", "/");
+  EXPECT_THAT(Ask(request).body, HasSubstr("<title>neurontrace"));
+  EXPECT_EQ(HeaderOf(Ask(request), "Content-Encoding"), "");
+  request.accept_encoding = "gzip, br";
+  const WebReply reply = Ask(request);
+  // A build without esbuild has one short page.
+  if (HeaderOf(reply, "Content-Encoding").empty()) GTEST_SKIP() << "built without the page";
+  EXPECT_THAT(reply.body, testing::StartsWith("\x1f\x8b"));
+}
+
 TEST_F(OperatorGatewayTest, RefusesCallsWithoutTheToken) {
   WebRequest request = Request("GET", "/api/v1/captures");
   request.cookie = "neurontrace=ffffffffffffffffffffffffffffffff";

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/web/web_assets.h"
 
+#include <zlib.h>
+
 #include <algorithm>
+#include <cassert>
 #include <filesystem>
 #include <system_error>
 
@@ -23,6 +26,29 @@ std::string ContentTypeOf(std::string_view path) {
   return "application/octet-stream";
 }
 
+// Returns the content of a gzip file that the build made, for clients without gzip.
+std::string Inflate(std::string_view gzip) {
+  constexpr int kGzipWindowBits = 15 + 16;
+  constexpr size_t kPieceBytes = 64u << 10;
+  z_stream zlib{};
+  [[maybe_unused]] int result = inflateInit2(&zlib, kGzipWindowBits);
+  assert(result == Z_OK);
+  zlib.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(gzip.data()));
+  zlib.avail_in = static_cast<uInt>(gzip.size());
+  std::string out;
+  do {
+    const size_t size = out.size();
+    out.resize(size + kPieceBytes);
+    zlib.next_out = reinterpret_cast<Bytef*>(out.data() + size);
+    zlib.avail_out = kPieceBytes;
+    result = inflate(&zlib, Z_NO_FLUSH);
+  } while (result == Z_OK);
+  assert(result == Z_STREAM_END);
+  out.resize(zlib.total_out);
+  inflateEnd(&zlib);
+  return out;
+}
+
 }  // namespace
 
 WebAssets WebAssets::BuiltIn() {
@@ -30,8 +56,8 @@ WebAssets WebAssets::BuiltIn() {
   for (const BuiltInAsset& file : BuiltInAssets()) {
     assets.files_.push_back({.path = std::string(file.path),
                              .content_type = ContentTypeOf(file.path),
-                             .bytes = std::string(file.gzip),
-                             .is_gzip = true});
+                             .bytes = Inflate(file.gzip),
+                             .gzip = std::string(file.gzip)});
   }
   if (assets.files_.empty()) {
     assets.files_.push_back(

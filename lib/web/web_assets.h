@@ -13,8 +13,8 @@ namespace neurontrace {
 struct WebAsset {
   std::string path;  // "/page.js"
   std::string content_type;
-  std::string bytes;  // compressed with gzip if is_gzip
-  bool is_gzip = false;
+  std::string bytes;
+  std::string gzip;  // the same, compressed for clients that accept it; empty: not compressed
 };
 
 // The files of the page: those that are built in, or those of a directory while one works on them.

@@ -115,7 +115,7 @@ class SlurmTest(unittest.TestCase):
             cls.fleet.logs, env={**cls.slurm.environment, "NEURONTRACE_AGGREGATOR": cls.fleet.address,
                                  "NEURONTRACE_CONFIG": ""})
         cls.addClassCleanup(lambda service=cls.service: service.running() and service.stop())
-        cls.service.wait_for_line("watching")
+        cls.service.wait_for_line("checking the jobs")
 
     def setUp(self):
         self.shared_memory = set(DEV_SHM.iterdir())

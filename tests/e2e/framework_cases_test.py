@@ -116,7 +116,8 @@ class RelativeTimes(FrameworkCases):
         self.check_whole(result, 5)
         self.assertEqual(sorted(result.spans()), [("train_step", cases.T_NS + 1_000_000 + 500_000 * step, 400_000)
                                                   for step in range(3)])
-        self.assertIn("start of the session in plugins/profile/2026_09_21_14_13_20/vm.xplane.pb", result.printed)
+        self.assertIn("plugins/profile/2026_09_21_14_13_20/vm.xplane.pb has the events of the same session",
+                      result.printed)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ PAGE = "docs/operator/metrics.md"
 # The last are those of Prometheus' own clients.
 PROCESS = "process_(?:cpu_seconds_total|(?:resident|virtual)_memory_bytes|threads|(?:open|max)_fds|start_time_seconds)"
 NAME = f"(neurontrace_(?:agent|aggregator|build)_[a-z0-9_]+|{PROCESS})"
+# Old names of metrics, which CHANGELOG.md lists.
+ALIASES = "lib/health/metric_aliases.cc"
 IN_CODE = re.compile(f'"{NAME}"')
 IN_PAGE = re.compile(f"`{NAME}[`{{]")
 
@@ -15,7 +17,7 @@ def check(sources):
     """[(path, line, message)] over the whole tree."""
     made, described = {}, {}
     for source in sources:
-        if source.language == "cc" and not source.is_test:
+        if source.language == "cc" and not source.is_test and source.path != ALIASES:
             note(source, IN_CODE, made)
         elif source.path == PAGE:
             note(source, IN_PAGE, described)

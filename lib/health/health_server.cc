@@ -20,6 +20,7 @@
 #include "lib/base/mutex.h"
 #include "lib/base/status.h"
 #include "lib/health/http_server.h"
+#include "lib/health/metric_aliases.h"
 #include "lib/trace/daemon_limits.h"
 
 namespace neurontrace {
@@ -195,7 +196,9 @@ class HealthServer::Impl {
     if (request.method != "GET" && request.method != "HEAD") return TextAnswer(405, "use GET\n");
     const std::string& path = request.path;
     if (path == "/metrics") {
-      return {.body = prometheus::TextSerializer().Serialize(Collect()),
+      std::vector<prometheus::MetricFamily> families = Collect();
+      AddOldMetricNames(families);
+      return {.body = prometheus::TextSerializer().Serialize(families),
               .content_type = kMetricsType};
     }
     if (path == "/healthz") return TextAnswer(state_.live() ? 200 : 503, state_.Describe(true));

@@ -23,7 +23,9 @@ namespace neurontrace {
 namespace {
 
 constexpr std::string_view kApi = "/api/v1/";
-constexpr std::string_view kCookie = "neurontrace";
+// Browsers send cookies to every port of a host: each session has a name of its own, or a second
+// page would sign the first one out.
+constexpr size_t kCookieNameDigits = 8;
 constexpr std::string_view kJson = "application/json; charset=utf-8";
 // Nothing of other sites is loaded, and no other site may frame the page. Canvases are saved
 // through blobs. Opening Perfetto needs a reference to its window, which `same-origin` would cut.
@@ -262,6 +264,7 @@ OperatorGateway::OperatorGateway(v1::OperatorService::StubInterface& service,
     : service_(service),
       assets_(assets),
       options_(std::move(options)),
+      cookie_name_("neurontrace_" + options_.token.substr(0, kCookieNameDigits)),
       calls_(std::make_shared<Calls>()),
       watches_(std::make_shared<std::atomic<int>>(0)) {}
 
@@ -338,7 +341,7 @@ std::optional<WebReply> OperatorGateway::RefuseForeign(const WebRequest& request
 }
 
 bool OperatorGateway::HasSession(const WebRequest& request) const {
-  return IsToken(CookieValue(request.cookie, kCookie), options_.token);
+  return IsToken(CookieValue(request.cookie, cookie_name_), options_.token);
 }
 
 // For a page that was opened without the token: somebody copies it from the terminal.
@@ -359,7 +362,7 @@ WebReply OperatorGateway::SignInByBody(const WebRequest& request) {
 }
 
 std::string OperatorGateway::SessionCookie() const {
-  return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", kCookie, options_.token);
+  return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name_, options_.token);
 }
 
 // The token leaves the address, so that it is in no history and in no link that somebody copies.
@@ -377,10 +380,8 @@ WebReply OperatorGateway::SignIn(const WebRequest& request) const {
     path += "?" + rest;
   }
   return {.status = 303,
-          .headers = {{"Location", path},
-                      {"Cache-Control", "no-store"},
-                      {"Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict",
-                                                 kCookie, options_.token)}}};
+          .headers = {
+              {"Location", path}, {"Cache-Control", "no-store"}, {"Set-Cookie", SessionCookie()}}};
 }
 
 // Every path without a file is the page, which reads the address itself.

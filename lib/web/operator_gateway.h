@@ -84,6 +84,7 @@ class OperatorGateway final : public WebHandler {
   v1::OperatorService::StubInterface& service_;
   const WebAssets& assets_;
   const Options options_;
+  const std::string cookie_name_;  // of the session
   const std::shared_ptr<Calls> calls_;
   // Pages that follow a running capture. Shared with their streams.
   const std::shared_ptr<std::atomic<int>> watches_;

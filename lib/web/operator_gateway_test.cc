@@ -101,7 +101,7 @@ class OperatorGatewayTest : public ::testing::Test {
             .path = path,
             .query = query,
             .host = "127.0.0.1:9403",
-            .cookie = std::string("other=1; neurontrace=") + kToken,
+            .cookie = std::string("other=1; neurontrace_01234567=") + kToken,
             .content_type = body.empty() && method == "GET" ? "" : "application/json",
             .body = body};
   }
@@ -150,7 +150,7 @@ TEST_F(OperatorGatewayTest, PageIsCompressedForClientsThatAcceptIt) {
 
 TEST_F(OperatorGatewayTest, RefusesCallsWithoutTheToken) {
   WebRequest request = Request("GET", "/api/v1/captures");
-  request.cookie = "neurontrace=ffffffffffffffffffffffffffffffff";
+  request.cookie = "neurontrace_01234567=ffffffffffffffffffffffffffffffff";
   EXPECT_EQ(Ask(request).status, 401);
   request.cookie = "";
   EXPECT_EQ(Ask(request).status, 401);

@@ -4,6 +4,7 @@ labels. promtool has nothing to say against it."""
 
 import re
 import subprocess
+from pathlib import Path
 
 import suite
 from fleet import FleetError, wait_until
@@ -27,6 +28,12 @@ def read_exposition(text):
         found = set(re.findall(r'(\w+)="', pairs or ""))
         labels.setdefault(family, set()).update(found - {"le"} if family != name else found)
     return {name: Metric(types[name], frozenset(keys), "") for name, keys in labels.items()}
+
+
+def old_names():
+    """{old name: present name} of the metrics that CHANGELOG.md lists, which are served under both for one release."""
+    text = (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| `(neurontrace_\w+)` \| `(neurontrace_\w+)` \|$", text, re.MULTILINE))
 
 
 class MetricsWhileRecording(FleetCase):
@@ -54,6 +61,8 @@ class MetricsWhileRecording(FleetCase):
         page = documented()
         self.assertEqual({metric.there for metric in page.values()} - set(THERE), set())
         served = read_exposition(self.record())
+        for old, new in old_names().items():
+            self.assertEqual(served.pop(old, None), served.get(new), f"{old} is an alias of {new}")
         self.assertEqual(sorted(served.keys() - page.keys()), [], "served and not documented")
         for name, metric in served.items():
             self.assertEqual((name, metric.type, metric.labels), (name, page[name].type, page[name].labels))

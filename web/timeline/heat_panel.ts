@@ -12,7 +12,7 @@ const kColumns = 400, kAxisPx = 46, kCellMinPx = 2;
 const kMetrics: [string, string, string][] = [
   ['busy', 'Busy share', 'share of the time in which the rank executes'],
   ['events', 'Events', 'events that begin in a column'],
-  ['wait', 'Collective wait', 'time in collectives before the last rank enters'],
+  ['wait', 'Collective wait', 'share of time in collectives and barriers; who waits least is late'],
   ['late', 'Lateness', 'how much later than the first rank it enters a collective'],
   ['step', 'Step time', 'length of the rank’s step; colour is its difference to the median'],
 ];

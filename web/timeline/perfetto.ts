@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient, Query} from '../api/api_client';
-import {ApiError} from '../api/api_error';
 import {safeText} from '../model/safe_text';
 
 const kDefaultAddress = 'https://ui.perfetto.dev';
@@ -47,7 +46,7 @@ export class PerfettoHandOver {
   }
 
   private async read(captureId: string, query: Query): Promise<ArrayBuffer> {
-    const answer = await this.export(captureId, {...query, format: 'pftrace'});
+    const answer = await this.api.exportFile(captureId, {...query, format: 'pftrace'});
     const length = Number(answer.headers.get('content-length') ?? 0);
     if (length > kBytesMax)
       throw new Error(`the window makes a trace of ${
@@ -57,16 +56,6 @@ export class PerfettoHandOver {
       throw new Error(
           'the trace is larger than the 200 MB that Perfetto takes from a page: zoom in or choose fewer ranks');
     return buffer;
-  }
-
-  // Servers that cannot export chosen streams refuse them; the window alone still is what a person wants to see.
-  private async export(captureId: string, query: Query): Promise<Response> {
-    try {
-      return await this.api.exportFile(captureId, query);
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 400 || query.streams === undefined) throw error;
-      return this.api.exportFile(captureId, {...query, streams: undefined});
-    }
   }
 
   private waitUntilReady(target: Window, origin: string): Promise<void> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
 import {EventEntry} from '../api/api_types';
+import {formatRanges} from '../model/number_ranges';
 import {fileName, sentences} from '../model/safe_text';
 import {SpanTile} from '../model/span_tile';
 import {formatBytes} from '../model/text_format';
@@ -12,7 +13,7 @@ import {Navigation, Page} from '../widgets/navigation';
 import {Theme} from '../widgets/theme';
 import {Toasts} from '../widgets/toasts';
 
-import {kBlockStreams, streamsQuery} from './block_loader';
+import {kBlockStreams} from './block_loader';
 import {DetailsPanel} from './details_panel';
 import {Dock} from './dock';
 import {FilterBox} from './filter_box';
@@ -378,12 +379,16 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   // --- export
 
-  private windowQuery(): {from: string, to: string, streams?: string} {
+  // Exports select by rank: streams without one are in a file only if all streams are.
+  private windowQuery(): {from: string, to: string, gids?: string} {
     const {state} = this, {viewport, base, layout} = state;
+    const shown = this.pointer.shownStreams();
+    const ranks = shown.map(number => layout.streams[layout.index(number)]?.gid).filter(gid => typeof gid === 'number');
+    const isAll = shown.length >= layout.streams.length || ranks.length === 0;
     return {
       from: base.absolute(Math.max(layout.begin, viewport.from)),
       to: base.absolute(Math.min(layout.end + 1, viewport.to)),
-      ...streamsQuery(this.pointer.shownStreams(), layout.streams.length)
+      ...(isAll ? {} : {gids: formatRanges(ranks as number[])})
     };
   }
 

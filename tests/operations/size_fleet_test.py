@@ -50,7 +50,7 @@ class SizeFleet(unittest.TestCase):
 
     def test_what_the_page_counts_out_in_its_text(self):
         found = sized("--nodes", "1", "--cores", "64", "--events", str(15e6 / 64))["aggregator"]["processors"]
-        self.assertIn(f"The formula says {found:.1f} processors for 15 M events/s", PAGE)
+        self.assertIn(f"For 15 M events/s in full chunks from one agent the formula gives {found:.1f} processors", PAGE)
 
     def test_more_of_anything_needs_no_less(self):
         base = sized("--nodes", "4", "--cores", "8", "--events", "100")

@@ -327,7 +327,7 @@ void AddEventOptions(CLI::App& command, CaptureOptions& options) {
 
 void AddTimeOptions(CLI::App& command, CaptureOptions& options) {
   AddText(command, "-d,--duration", options.duration,
-          "How long to record, such as 30s or 2m (default: until Ctrl-C)");
+          "How long to record, such as 30s or 2m (default: until it is stopped)");
   AddText(command, "--executions", options.executions,
           "Stop after this many executions on each core");
   AddText(command, "--at-execution", options.at_execution,

@@ -12,7 +12,7 @@
 namespace neurontrace::cli {
 
 // Returns a check for options whose absence has a meaning, such as "all": an empty value, mostly an
-// unset variable of a script, is refused, followed by `way_out`.
+// unset variable of a script, is refused, followed by `remedy`.
 CLI::Validator NotEmpty(const std::string& remedy);
 
 // Add one option each, which is returned so that a command can change it. The variable must outlive

@@ -17,7 +17,7 @@ class PodAttribution {
   // Between the end of one look and the next.
   static constexpr uint64_t kPollNs = 3'000'000'000;
 
-  // All arguments outlive it. `looker` is used on `io` alone, and not after the task that is
+  // All arguments outlive it. `resolver` is used on `io` alone, and not after the task that is
   // running there when this is destroyed.
   PodAttribution(PodResolver& resolver, TaskRunner& io, TaskRunner& runner, const Clock& clock,
                  PodWorkers& workers);

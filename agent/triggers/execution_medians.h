@@ -48,7 +48,7 @@ class ExecutionMedians {
   // The duration is the device's if both ends have it, else the host's.
   std::optional<Taken> End(const Mark& mark);
   // Returns an execution that has not ended and has taken `times` its median, counted from when its
-  // start was read. Each is returned once for each `teller`, the number of a rule below
+  // start was read. Each is returned once for each `reporter`, the number of a rule below
   // limits::kTriggerRulesMax.
   std::optional<Taken> FindUnended(uint64_t now_ns, double times, uint32_t reporter);
   // Stops waiting for executions that have begun.

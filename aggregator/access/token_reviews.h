@@ -40,7 +40,7 @@ class TokenReviews {
   TokenReviews(std::string audience, std::unique_ptr<TokenReviewer> reviewer, const Clock& clock,
                prometheus::Registry& registry, size_t tokens_max = limits::kTokensKnownMax);
 
-  // Returns "NAMESPACE/NAME". `may_pass` is asked about the account that the token claims; if no
+  // Returns "NAMESPACE/NAME". `can_pass` is asked about the account that the token claims; if no
   // rule would admit it, the server is not asked. Fails with UNAUTHENTICATED for an invalid token,
   // and with UNAVAILABLE if that cannot be determined now. Blocks for as long as a review takes, or
   // until another call's request for the same token has an answer.

@@ -22,13 +22,13 @@ bool CanSee(const Caller& caller, const WorkerInfo& worker);
 // Returns whether the caller may learn about a capture. Asked for each id that appears in a text.
 using CanSeeCapture = std::function<bool(const CaptureId&)>;
 
-// Replaces the ids of captures that `may_see` denies by "another capture". Only words of the length
+// Replaces the ids of captures that `can_see` denies by "another capture". Only words of the length
 // of an id are examined.
 std::string HideCaptures(std::string_view text, const CanSeeCapture& can_see);
 
 // Removes what the record contains about other callers: workers without a part, except those that
 // `is_visible` admits; the inventory after "no worker matched"; and ids of captures in its texts,
-// except those that `may_see` admits. Changes `record` in place.
+// except those that `can_see` admits. Changes `record` in place.
 void HideInvisible(const std::function<bool(const WorkerIdentity&)>& is_visible,
                    const CanSeeCapture& can_see, CaptureRecord& record);
 

@@ -81,7 +81,7 @@ class Coordinator : private CaptureLookup {
   // Starts a capture, which then arms; if no agent can be asked, it may have ended already. Fails
   // with the errors of CompleteSpec and Admit, with RESOURCE_EXHAUSTED beyond
   // limits::kCapturesRunningMax, and with the storage's error; no agent has then received an order.
-  // See CaptureContext for `may_name`.
+  // See CaptureContext for `can_name`.
   absl::StatusOr<CaptureRecord> StartCapture(const CaptureSpec& spec, const CanName& can_name = {});
   // Stops a capture and returns its record; does nothing to one that is stopping already. Fails
   // with NOT_FOUND if the capture is not running, and with the storage's error; the capture then

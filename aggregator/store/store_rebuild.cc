@@ -467,7 +467,7 @@ absl::StatusOr<std::unique_ptr<Database>> OpenVerified(const std::string& path, 
   return database;
 }
 
-// Returns the error of a store that a rebuild did not help. `in_vain` is the file to remove.
+// Returns the error of a store that a rebuild did not help. `futile_marker` is the file to remove.
 absl::Status UnrebuildableError(const absl::Status& status, const std::string& futile_marker) {
   return DataLoss(
       "{}; it is still damaged after a rebuild: check the disk, then remove {} and start again to "

@@ -31,8 +31,8 @@ class WorkerSilence {
   // Forgets captures that have ended. `is_running` is asked once for each watched worker.
   void KeepOnly(const std::function<bool(const CaptureId&)>& is_running);
 
-  // Returns the workers that are newly silent. `is_heard`: the worker's agent is connected and has
-  // reported recently; otherwise nothing is known. Times are monotonic.
+  // Returns the workers that are newly silent. `is_reporting`: the worker's agent is connected and
+  // has reported recently; otherwise nothing is known. Times are monotonic.
   std::vector<TriggerFired> Judge(uint64_t now_ns,
                                   const std::function<bool(const WorkerIdentity&)>& is_reporting);
 

@@ -53,11 +53,14 @@ class OperatorGateway final : public WebHandler {
 
   // Returns the refusal of a request that must not be answered, or nullopt.
   std::optional<WebReply> RefuseForeign(const WebRequest& request) const;
+  // Returns whether the request's cookie has the session's token.
   bool HasSession(const WebRequest& request) const;
   // Check the token of an address or of a body, and set the cookie.
   WebReply SignIn(const WebRequest& request) const;
   WebReply SignInByBody(const WebRequest& request);
+  // Returns the value of Set-Cookie.
   std::string SessionCookie() const;
+  // Answer requests for the page's files, and for the API below /api/v1/.
   WebReply Page(const WebRequest& request) const;
   WebReply Api(const WebRequest& request);
 
@@ -76,6 +79,7 @@ class OperatorGateway final : public WebHandler {
   WebReply ListClocks(const WebRequest& request, const std::string& id);
   WebReply ListTriggers(const WebRequest& request, const std::string& id);
   WebReply Export(const WebRequest& request, const std::string& id);
+  // `what` is the kind of answer, such as "spans"; see ViewRequest in operator_service.proto.
   WebReply View(std::string_view what, const WebRequest& request, const std::string& id);
 
   // Waits for the result of a preview that was started.

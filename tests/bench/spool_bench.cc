@@ -66,7 +66,7 @@ class World final : public Spool::Listener {
     if (!status.ok()) std::abort();
     return found;
   }
-  // Appends `chunks`, with `under_way` of them waiting for the disk at most, until all are kept.
+  // Appends `chunks`, with `in_progress` of them waiting for the disk at most, until all are kept.
   void Append(uint64_t chunks, uint64_t in_progress) {
     left_ = chunks;
     to_keep_ = chunks;

@@ -33,7 +33,7 @@ class Comparison {
   Comparison(std::string_view format, const SeenCapture& found)
       : format_(format), stops_not_shown_(found.stops_not_shown) {}
 
-  // By id, whatever the order. `may_lack`: true of an event that need not be there.
+  // By id, whatever the order. `can_lack`: true of an event that need not be there.
   template <typename CanLack>
   void Compare(const Events& truth, const std::vector<SeenEvent>& seen, const CanLack& can_lack) {
     Events found;

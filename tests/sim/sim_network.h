@@ -31,7 +31,7 @@ class SimNetwork {
   ~SimNetwork();
 
   // nullptr: nobody listens. The calls of the one before are dropped; their clients hear of it
-  // after `told_after_ns`.
+  // after `reported_after_ns`.
   void SetServer(SimServer* server, uint64_t reported_after_ns);
 
   // Envelopes that get a wrong byte, of a thousand: refused for good.

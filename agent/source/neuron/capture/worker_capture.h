@@ -49,14 +49,15 @@ struct TapView {
 // Nothing fails: what prevents recording becomes the reported state with its obstacle.
 class WorkerCapture {
  public:
-  // The time from a command, or from the last record read since, to giving up on the tap's answer.
+  // The time after a command, or after the last record read since, at which the tap's answer is no
+  // longer awaited.
   // A tap may collect for half a minute.
   static constexpr uint64_t kStopPatienceNs = 10'000'000'000;
   static constexpr uint64_t kCollectPatienceNs = 40'000'000'000;
   // A snapshot whose cut is older than this is refused: the rings contain other events by then.
   static constexpr uint64_t kCutAgeMaxNs = 60'000'000'000;
 
-  // `surroundings` and `listener` outlive it; `plan` is copied.
+  // `capture_context` and `listener` must outlive it; `plan` is copied.
   WorkerCapture(const StreamSetup& capture_context, SourceListener& listener,
                 const CapturePlan& plan, const WorkerIdentity& worker);
 
@@ -175,12 +176,12 @@ class WorkerCapture {
   // Reports a new state, detail or obstacle to the listener at once; the same one is reported once.
   void Enter(CaptureWorkerState state, std::string detail,
              CaptureObstacle obstacle = CaptureObstacle::kNone);
-  // Reports what keeps it from recording. One that has recorded stays "recording": what it gave is
-  // kept, and it may continue.
+  // Reports what keeps the worker from recording. A worker that has recorded stays "recording": its
+  // events are kept, and it may continue.
   void EnterStored(std::string detail, CaptureObstacle obstacle);
   void EnterStored(const TapReport& report);
-  // Handles that the tap has its order and does not record yet: its time may not have come, or
-  // something keeps it.
+  // Handles that the tap has its order and does not record yet: its time has not come, or something
+  // prevents it.
   void EnterWaiting(const TapReport& report);
   // Reports that it stops, except for a worker that was refused.
   void EnterStopping(uint64_t stopped_ns);
@@ -194,7 +195,7 @@ class WorkerCapture {
   // Ends a snapshot that nothing was read of.
   void RefuseSnapshot(CaptureObstacle obstacle, std::string detail);
   CaptureWorkerStatus MakeStatus() const;
-  // Ends the streams when the tap has had its patience, with a loss if something was recorded.
+  // Ends the streams if the tap has not answered in time, with a loss if something was recorded.
   void EndIfUnanswered(uint64_t position, bool drained);
   void EndAtStop(uint64_t position);
   // Ends the streams at the position; has an effect once.

@@ -116,6 +116,9 @@ function(nt_test name)
     set_property(GLOBAL APPEND PROPERTY NEURONTRACE_RELEASE_TEST_TARGETS ${name})
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout})
+  if(ARG_HOT)  # the long ones first, so that none of them runs alone at the end
+    set_tests_properties(${name} PROPERTIES COST 50)
+  endif()
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_UNIT_TEST_TARGETS ${name})
 endfunction()
 

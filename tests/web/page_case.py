@@ -23,10 +23,11 @@ HOSTILE_SHOWN = '<img src=x onerror="document.title=1"> \\u202egnp.exe & <b>bold
 UNITS_NS = {"ns": 1, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
 
 # Answered and drawn, and the address has caught up with the view: it follows within less than this pause.
-SETTLED = """const isShown = () => document.querySelector('.tree-line:not([hidden])') !== null &&
+SETTLED = """const seen = window.lastAddress ??= {href: '', since: 0}, now = performance.now();
+const isShown = document.querySelector('.tree-line:not([hidden])') !== null &&
   document.querySelector('.load-status')?.hidden === true && new URLSearchParams(location.search).has('from');
-const before = location.href;
-return isShown() && new Promise(done => setTimeout(() => done(isShown() && location.href === before), 600));"""
+if (!isShown || seen.href !== location.href) Object.assign(seen, {href: location.href, since: now});
+return isShown && now - seen.since > 600;"""
 
 LINES = """return [...document.querySelectorAll('.tree-line:not([hidden])')].map(line => {
   const box = line.getBoundingClientRect();
@@ -132,7 +133,10 @@ class PageCase(unittest.TestCase):
         self.settle(browser)
 
     def settle(self, browser=None):
-        (browser or self.browser).wait_for(SETTLED)
+        browser = browser or self.browser
+        # From now on: what was settled before the last click or key says nothing.
+        browser.run("window.lastAddress = undefined")
+        browser.wait_for(SETTLED, seconds=60)
 
     def open_panel(self, name):
         self.browser.click(f"#tab-{name}")

@@ -123,7 +123,7 @@ class WebDriver:
         """Runs the body of a function in the page and returns its result. A promise is awaited."""
         return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
-    def wait_for(self, script, *arguments, seconds=20.0):
+    def wait_for(self, script, *arguments, seconds=60.0):
         """Polls a script until it returns something true and returns that."""
         deadline = time.monotonic() + seconds
         while True:

@@ -140,7 +140,8 @@ absl::StatusOr<std::string> CaptureViews::Events(const CaptureRecord& record,
   // A full list ends the reading, which is no error.
   const auto stop = [&] { return collector.is_full() || (cancelled && cancelled()); };
   const auto reading = Read(*layout, request, false, stop, collector);
-  if (!reading.ok() && !collector.is_full()) return reading.status();
+  const bool was_stopped = absl::IsCancelled(reading.status()) && collector.is_full();
+  if (!reading.ok() && !was_stopped) return reading.status();
   return collector.Json(!reading.ok() || reading->is_complete);
 }
 

@@ -107,6 +107,13 @@ bool IsToken(std::string_view text, std::string_view token) {
   return text.size() == token.size() && CRYPTO_memcmp(text.data(), token.data(), token.size()) == 0;
 }
 
+// Parses a time of the query. An empty text is 0, which stands for an open end.
+bool ParseTime(std::string_view text, uint64_t& time_ns) {
+  if (text.empty()) return true;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), time_ns);
+  return error == std::errc() && rest == text.data() + text.size();
+}
+
 // Parses "8-15,20" into the ranks that an export selects. An empty text selects all.
 grpc::Status AddRanks(std::string_view text, v1::ExportRequest& message) {
   while (!text.empty()) {
@@ -618,9 +625,6 @@ WebReply OperatorGateway::Export(const WebRequest& request, const std::string& i
   v1::ExportRequest message;
   message.set_capture_id(id);
   message.set_format(format->second.value);
-  const auto number = [&](std::string_view name) {
-    return std::strtoull(std::string(ParameterOf(request.query, name)).c_str(), nullptr, 10);
-  };
   if (!ParameterOf(request.query, "streams").empty()) {
     return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT,
                        "streams: exports select by rank; write for example gids=8-15"});
@@ -629,8 +633,15 @@ WebReply OperatorGateway::Export(const WebRequest& request, const std::string& i
       !parsed.ok()) {
     return ErrorReply(parsed);
   }
-  message.set_window_start_ns(number("from"));
-  message.set_window_end_ns(number("to"));
+  uint64_t from_ns = 0;
+  uint64_t to_ns = 0;
+  if (!ParseTime(ParameterOf(request.query, "from"), from_ns) ||
+      !ParseTime(ParameterOf(request.query, "to"), to_ns)) {
+    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT,
+                       "from, to: write whole nanoseconds, or omit them for the whole capture"});
+  }
+  message.set_window_start_ns(from_ns);
+  message.set_window_end_ns(to_ns);
   auto bytes = std::make_unique<ExportBytes>(service_, calls_, message);
   WebReply reply{.content_type = "application/octet-stream"};
   if (const grpc::Status begun = bytes->Begin(reply.body); !begun.ok()) return ErrorReply(begun);

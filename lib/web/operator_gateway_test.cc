@@ -277,8 +277,8 @@ TEST_F(OperatorGatewayTest, StreamsExportsAndAnswersRefusedOnes) {
       Ask(Request("GET", "/api/v1/captures/01ABC/export", "format=pftrace&from=13"));
   EXPECT_EQ(refused.status, 400);
   EXPECT_THAT(refused.body, HasSubstr("bad window"));
-  for (const char* const query :
-       {"format=xml", "format=json&streams=1", "format=json&gids=3-1", "format=json&gids=x"}) {
+  for (const char* const query : {"format=xml", "format=json&streams=1", "format=json&gids=3-1",
+                                  "format=json&gids=x", "format=json&from=now"}) {
     EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/export", query)).status, 400) << query;
   }
   EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/export", "format=json&gids=3,8-15")).status,

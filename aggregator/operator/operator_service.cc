@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/operator/capture_message.h"
@@ -79,6 +80,16 @@ absl::Status CheckNoReservedFields(const v1::CaptureSpec& spec) {
                            label.key());
   }
   return absl::OkStatus();
+}
+
+// Returns the requested change, unchecked.
+CaptureUpdate UpdateOf(const v1::UpdateCaptureRequest& request) {
+  CaptureUpdate update;
+  if (request.has_name()) update.name = request.name();
+  if (request.has_starred()) update.starred = request.starred();
+  update.add_tags.assign(request.add_tags().begin(), request.add_tags().end());
+  update.remove_tags.assign(request.remove_tags().begin(), request.remove_tags().end());
+  return update;
 }
 
 }  // namespace
@@ -391,7 +402,7 @@ absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply
   // Held to the end, so that no export begins meanwhile.
   const auto claim = deps_.leases.ClaimForDeletion(id);
   if (claim == nullptr) {
-    return FailedPrecondition("capture {} is being exported or deleted; try again later",
+    return FailedPrecondition("capture {} is being exported, changed or deleted; try again later",
                               id.ToString());
   }
   ASSIGN_OR_RETURN(const bool is_running, sessions_.Run([&](Coordinator& coordinator) {
@@ -406,6 +417,44 @@ absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply
   reply.set_chunks(deleted.chunks);
   reply.set_bytes(deleted.bytes);
   return absl::OkStatus();
+}
+
+// The name, the star and the tags are all that people may change of a capture that exists.
+grpc::Status OperatorService::UpdateCapture(grpc::ServerContext* context,
+                                            const v1::UpdateCaptureRequest* request,
+                                            v1::Capture* reply) {
+  const auto change = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    const CaptureUpdate update = UpdateOf(*request);
+    RETURN_IF_ERROR(update.Check());
+    entry.detail = update.ToString();
+    ASSIGN_OR_RETURN(const CaptureRecord known,
+                     calls_.RecordFor(caller, request->capture_id(), entry));
+    // It is deleted without a claim as soon as its result was read.
+    if (known.spec.mode == CaptureMode::kPreview) {
+      return FailedPrecondition("capture {} is a preview, which is not kept", known.id.ToString());
+    }
+    ASSIGN_OR_RETURN(CaptureRecord record, Update(known.id, update));
+    ASSIGN_OR_RETURN(
+        *reply, describer_.Describe(caller, std::move(record), CaptureDescriber::Extent::kBrief));
+    return absl::OkStatus();
+  };
+  return calls_.Run(*context, {"capture.update", "UpdateCapture", request->capture_id()}, change);
+}
+
+// On the sequence, so that changes of one capture come one after the other and none is lost.
+absl::StatusOr<CaptureRecord> OperatorService::Update(const CaptureId& id,
+                                                      const CaptureUpdate& update) {
+  // Held to the end, so that the record of a deleted capture is not written again.
+  const auto lease = deps_.leases.Take(id);
+  if (lease == nullptr) return FailedPrecondition("capture {} is being deleted", id.ToString());
+  return sessions_.Run([&](Coordinator& coordinator) -> absl::StatusOr<CaptureRecord> {
+    if (coordinator.Find(id) != nullptr) return coordinator.UpdateCapture(id, update);
+    // Nobody but this function changes the record of an ended capture that awaits no agent.
+    ASSIGN_OR_RETURN(CaptureRecord record, deps_.store.captures().Get(id));
+    ASSIGN_OR_RETURN(const bool has_changed, update.ApplyTo(record));
+    if (has_changed) RETURN_IF_ERROR(deps_.store.captures().Put(record, /*durable=*/true));
+    return record;
+  });
 }
 
 // Waits for the engine's answer, which is immediate.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "aggregator/access/access_control.h"
 #include "aggregator/access/role.h"
 #include "aggregator/clocks/clock_service.h"
@@ -19,6 +20,7 @@
 #include "aggregator/operator/session_sequence.h"
 #include "aggregator/operator/streaming_call_limiter.h"
 #include "aggregator/retention/export_leases.h"
+#include "aggregator/session/capture_update.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/storage/capture_metrics.h"
 #include "aggregator/storage/store_quota.h"
@@ -62,8 +64,8 @@ struct OperatorDeps {
 // PERMISSION_DENIED for new captures of jobs that are not the caller's.
 //
 // A caller whose rule has jobs, namespaces or users gets replies that name nobody else's workers,
-// jobs, captures and rules. Calls that start, end, delete or export something are written to the
-// audit log with their outcome.
+// jobs, captures and rules. Calls that start, end, change, delete or export something are written
+// to the audit log with their outcome.
 class OperatorService final : public v1::OperatorService::Service {
  public:
   // Builds the helpers below from `deps`. Serves once it is registered with a server.
@@ -97,6 +99,11 @@ class OperatorService final : public v1::OperatorService::Service {
   // Fails with FAILED_PRECONDITION while the capture runs or is being exported.
   grpc::Status DeleteCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                              v1::DeleteCaptureReply* reply) override;
+  // Changes the name, the star and the tags of a capture, running or ended. Fails with
+  // FAILED_PRECONDITION while the capture is being deleted, for a preview, and as
+  // CaptureUpdate::ApplyTo does.
+  grpc::Status UpdateCapture(grpc::ServerContext* context, const v1::UpdateCaptureRequest* request,
+                             v1::Capture* reply) override;
   // Lists the rules, the history of each, and why a rule cannot fire.
   grpc::Status ListTriggers(grpc::ServerContext* context, const v1::ListTriggersRequest*,
                             v1::ListTriggersReply* reply) override;
@@ -120,6 +127,8 @@ class OperatorService final : public v1::OperatorService::Service {
   void ForgetPreview(const CaptureId& id);
   // Deletes an ended capture that nobody exports.
   absl::Status Delete(const CaptureId& id, v1::DeleteCaptureReply& reply);
+  // Changes a capture's record, wherever it is, and returns it.
+  absl::StatusOr<CaptureRecord> Update(const CaptureId& id, const CaptureUpdate& update);
 
   // Constant after construction, so handlers on several threads need no lock.
   const OperatorDeps deps_;

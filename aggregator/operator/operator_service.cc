@@ -104,6 +104,7 @@ OperatorService::OperatorService(const OperatorDeps& deps)
                   .clock = deps_.clock,
                   .clocks = deps_.clocks,
                   .quota = deps_.quota}),
+      updater_({.sessions = sessions_, .store = deps_.store, .leases = deps_.leases}),
       calls_({.directory = directory_,
               .store = deps_.store,
               .access = deps_.access,
@@ -429,32 +430,12 @@ grpc::Status OperatorService::UpdateCapture(grpc::ServerContext* context,
     entry.detail = update.ToString();
     ASSIGN_OR_RETURN(const CaptureRecord known,
                      calls_.RecordFor(caller, request->capture_id(), entry));
-    // It is deleted without a claim as soon as its result was read.
-    if (known.spec.mode == CaptureMode::kPreview) {
-      return FailedPrecondition("capture {} is a preview, which is not kept", known.id.ToString());
-    }
-    ASSIGN_OR_RETURN(CaptureRecord record, Update(known.id, update));
+    ASSIGN_OR_RETURN(CaptureRecord record, updater_.Update(known.id, update));
     ASSIGN_OR_RETURN(
         *reply, describer_.Describe(caller, std::move(record), CaptureDescriber::Extent::kBrief));
     return absl::OkStatus();
   };
   return calls_.Run(*context, {"capture.update", "UpdateCapture", request->capture_id()}, change);
-}
-
-// On the sequence, so that changes of one capture come one after the other and none is lost.
-absl::StatusOr<CaptureRecord> OperatorService::Update(const CaptureId& id,
-                                                      const CaptureUpdate& update) {
-  // Held to the end, so that the record of a deleted capture is not written again.
-  const auto lease = deps_.leases.Take(id);
-  if (lease == nullptr) return FailedPrecondition("capture {} is being deleted", id.ToString());
-  return sessions_.Run([&](Coordinator& coordinator) -> absl::StatusOr<CaptureRecord> {
-    if (coordinator.Find(id) != nullptr) return coordinator.UpdateCapture(id, update);
-    // Nobody but this function changes the record of an ended capture that awaits no agent.
-    ASSIGN_OR_RETURN(CaptureRecord record, deps_.store.captures().Get(id));
-    ASSIGN_OR_RETURN(const bool has_changed, update.ApplyTo(record));
-    if (has_changed) RETURN_IF_ERROR(deps_.store.captures().Put(record, /*durable=*/true));
-    return record;
-  });
 }
 
 // Waits for the engine's answer, which is immediate.

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "aggregator/access/access_control.h"
 #include "aggregator/access/role.h"
 #include "aggregator/clocks/clock_service.h"
@@ -15,12 +14,12 @@
 #include "aggregator/operator/capture_describer.h"
 #include "aggregator/operator/capture_directory.h"
 #include "aggregator/operator/capture_exporter.h"
+#include "aggregator/operator/capture_updater.h"
 #include "aggregator/operator/capture_viewer.h"
 #include "aggregator/operator/capture_watch.h"
 #include "aggregator/operator/session_sequence.h"
 #include "aggregator/operator/streaming_call_limiter.h"
 #include "aggregator/retention/export_leases.h"
-#include "aggregator/session/capture_update.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/storage/capture_metrics.h"
 #include "aggregator/storage/store_quota.h"
@@ -99,9 +98,8 @@ class OperatorService final : public v1::OperatorService::Service {
   // Fails with FAILED_PRECONDITION while the capture runs or is being exported.
   grpc::Status DeleteCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                              v1::DeleteCaptureReply* reply) override;
-  // Changes the name, the star and the tags of a capture, running or ended. Fails with
-  // FAILED_PRECONDITION while the capture is being deleted, for a preview, and as
-  // CaptureUpdate::ApplyTo does.
+  // Changes the name, the star and the tags of a capture, running or ended. Fails as
+  // CaptureUpdate::Check and CaptureUpdater::Update do.
   grpc::Status UpdateCapture(grpc::ServerContext* context, const v1::UpdateCaptureRequest* request,
                              v1::Capture* reply) override;
   // Lists the rules, the history of each, and why a rule cannot fire.
@@ -127,14 +125,13 @@ class OperatorService final : public v1::OperatorService::Service {
   void ForgetPreview(const CaptureId& id);
   // Deletes an ended capture that nobody exports.
   absl::Status Delete(const CaptureId& id, v1::DeleteCaptureReply& reply);
-  // Changes a capture's record, wherever it is, and returns it.
-  absl::StatusOr<CaptureRecord> Update(const CaptureId& id, const CaptureUpdate& update);
 
   // Constant after construction, so handlers on several threads need no lock.
   const OperatorDeps deps_;
   const SessionSequence sessions_;
   const CaptureDirectory directory_;
   const CaptureDescriber describer_;
+  const CaptureUpdater updater_;
   const AuditedCalls calls_;
 };
 

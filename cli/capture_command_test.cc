@@ -420,7 +420,7 @@ TEST_F(CaptureCommandTest, ListShowsAndFiltersStarsAndTags) {
   v1::Capture plain = Standing("01JA", v1::CAPTURE_MODE_CONTINUOUS, "", 1);
   service_.stored = {plain};
   EXPECT_EQ(RunCli({"captures"}), kExitDone);
-  EXPECT_THAT(out_, Not(HasSubstr("STAR")));
+  EXPECT_THAT(out_, Not(HasSubstr("STAR ")));
   EXPECT_THAT(out_, Not(HasSubstr("TAGS")));
   v1::Capture starred = Standing("01JB", v1::CAPTURE_MODE_CONTINUOUS, "", 2);
   starred.set_starred(true);
@@ -431,7 +431,7 @@ TEST_F(CaptureCommandTest, ListShowsAndFiltersStarsAndTags) {
   label.set_value("17");
   service_.stored = {plain, starred};
   EXPECT_EQ(RunCli({"captures"}), kExitDone);
-  EXPECT_THAT(out_, HasSubstr("STAR"));
+  EXPECT_THAT(out_, HasSubstr("STAR  TAGS"));
   EXPECT_THAT(out_, HasSubstr("ticket=17, baseline, needs review"));
   for (const std::vector<const char*>& filter :
        std::vector<std::vector<const char*>>{{"--starred"},

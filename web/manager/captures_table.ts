@@ -54,7 +54,8 @@ export class CapturesTable {
       {
         title: 'Tags',
         value: facts => facts.allTags.join(' '),
-        show: facts => element('span', {class: 'tags'}, ...facts.allTags.map(tag => this.tagButton(tag)))
+        show: facts => element('span', {class: 'tags'}, ...facts.allTags.map(tag => this.tagButton(tag))),
+        style: 'tag-list'
       },
       {title: 'Actions', sortable: false, value: () => '', show: facts => this.rowTools(facts), style: 'row-tools'},
     ];

@@ -283,7 +283,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 raise ApiError(400, "INVALID_ARGUMENT", "set name, starred, add_tags or remove_tags, and nothing else")
             entry["spec"]["name"] = capture.name = body.get("name", entry["spec"]["name"])
             entry["starred"] = body.get("starred", entry["starred"])
-            entry["tags"] = sorted((set(entry["tags"]) | set(body.get("add_tags", []))) - set(body.get("remove_tags", [])))
+            kept = set(entry["tags"]) - set(body.get("remove_tags", []))
+            entry["tags"] = sorted(kept | set(body.get("add_tags", [])))
         if what == "stop":
             capture.stop()
             entry["stoppedRealtimeNs"] = str(time.time_ns())

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "aggregator/aggregator_test_support.h"
 #include "lib/base/temporary_directory.h"
@@ -355,6 +356,95 @@ TEST_F(AggregatorTest, StopsByItselfWhenTheDurationIsOver) {
   const v1::Capture ended = people.WatchToEnd(capture);
   EXPECT_EQ(ended.state(), v1::CAPTURE_STATE_INCOMPLETE);
   EXPECT_GE(ended.stopped_realtime_ns() - ended.started_realtime_ns(), 50'000'000u);
+}
+
+v1::UpdateCaptureRequest Adding(const CaptureId& id, const std::string& tag) {
+  v1::UpdateCaptureRequest request;
+  request.set_capture_id(id.ToString());
+  request.add_add_tags(tag);
+  return request;
+}
+
+TEST_F(AggregatorTest, UpdatesRunningAndEndedCapturesThroughARestart) {
+  v1::Capture capture;
+  CaptureId id;
+  {
+    TestOperator people(address());
+    id = people.Start();
+    v1::UpdateCaptureRequest request = Adding(id, "baseline");
+    request.set_capture_id(id.ToString().substr(0, 12));
+    request.set_name("night run");
+    ASSERT_TRUE(people.Update(request, capture).ok());
+    EXPECT_EQ(capture.spec().name(), "night run");
+    EXPECT_EQ(capture.state(), v1::CAPTURE_STATE_RECORDING);
+    ASSERT_TRUE(people.Stop(id.ToString(), capture).ok());
+    people.WatchToEnd(id);
+    v1::UpdateCaptureRequest star;
+    star.set_capture_id(id.ToString());
+    star.set_starred(true);
+    ASSERT_TRUE(people.Update(star, capture).ok());
+    ASSERT_TRUE(people.Update(star, capture).ok());
+    EXPECT_TRUE(capture.starred());
+  }
+  Start();
+  TestOperator people(address());
+  ASSERT_TRUE(people.Get(id.ToString(), capture).ok());
+  EXPECT_EQ(capture.spec().name(), "night run");
+  EXPECT_TRUE(capture.starred());
+  EXPECT_THAT(capture.tags(), ElementsAre("baseline"));
+  EXPECT_TRUE(people.List().captures(0).starred());
+  ASSERT_TRUE(people.Delete(id.ToString()).ok());
+  EXPECT_EQ(people.Update(Adding(id, "late"), capture).error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(people.List().captures_size(), 0);  // nothing wrote its record again
+}
+
+TEST_F(AggregatorTest, RefusesUpdatesThatCannotBeMade) {
+  TestOperator people(address());
+  const CaptureId id = people.Start();
+  v1::Capture capture;
+  v1::UpdateCaptureRequest empty;
+  empty.set_capture_id(id.ToString());
+  EXPECT_EQ(people.Update(empty, capture).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  const grpc::Status bad = people.Update(Adding(id, "a,b"), capture);
+  EXPECT_EQ(bad.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(bad.error_message(), HasSubstr("add_tags[0] has a comma"));
+  v1::CaptureSpec spec;
+  spec.set_include_neuron(true);
+  spec.set_mode(v1::CAPTURE_MODE_PREVIEW);
+  spec.set_duration_ns(60'000'000'000);
+  v1::Capture preview;
+  ASSERT_TRUE(people.Start(spec, preview).ok());
+  const grpc::Status refused =
+      people.Update(Adding(*CaptureId::Parse(preview.capture_id()), "kept"), capture);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(refused.error_message(), HasSubstr("is a preview"));
+}
+
+TEST_F(AggregatorTest, UpdatesAtTheSameTimeKeepEachOthersTags) {
+  constexpr int kPeople = 4;
+  constexpr int kTagsOfEach = 8;  // together the limit of a capture
+  TestOperator people(address());
+  const CaptureId running = people.Start();
+  const CaptureId ended = people.Start();
+  v1::Capture capture;
+  ASSERT_TRUE(people.Stop(ended.ToString(), capture).ok());
+  people.WatchToEnd(ended);
+  for (const CaptureId& id : {running, ended}) {
+    std::vector<std::thread> threads;
+    for (int person = 0; person < kPeople; ++person) {
+      threads.emplace_back([&, person] {
+        TestOperator own(address());
+        for (int i = 0; i < kTagsOfEach; ++i) {
+          v1::Capture reply;
+          const std::string tag = std::to_string(person) + "-" + std::to_string(i);
+          EXPECT_TRUE(own.Update(Adding(id, tag), reply).ok());
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_TRUE(people.Get(id.ToString(), capture).ok());
+    EXPECT_EQ(capture.tags_size(), kPeople * kTagsOfEach);
+  }
 }
 
 TEST_F(AggregatorTest, PreviewIsReportedOnceThenRemoved) {

@@ -279,8 +279,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             del self.store.captures[capture_id], self.store.made[capture_id]
             return {}
         if method == "PATCH":
+            if not body or set(body) - {"name", "starred", "add_tags", "remove_tags"}:
+                raise ApiError(400, "INVALID_ARGUMENT", "set name, starred, add_tags or remove_tags, and nothing else")
             entry["spec"]["name"] = capture.name = body.get("name", entry["spec"]["name"])
-            entry.update({key: body[key] for key in ("starred", "tags") if key in body})
+            entry["starred"] = body.get("starred", entry["starred"])
+            kept = set(entry["tags"]) - set(body.get("remove_tags", []))
+            entry["tags"] = sorted(kept | set(body.get("add_tags", [])))
         if what == "stop":
             capture.stop()
             entry["stoppedRealtimeNs"] = str(time.time_ns())

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/operator/capture_message.h"
@@ -81,6 +82,16 @@ absl::Status CheckNoReservedFields(const v1::CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
+// Returns the requested change, unchecked.
+CaptureUpdate UpdateOf(const v1::UpdateCaptureRequest& request) {
+  CaptureUpdate update;
+  if (request.has_name()) update.name = request.name();
+  if (request.has_starred()) update.starred = request.starred();
+  update.add_tags.assign(request.add_tags().begin(), request.add_tags().end());
+  update.remove_tags.assign(request.remove_tags().begin(), request.remove_tags().end());
+  return update;
+}
+
 }  // namespace
 
 OperatorService::OperatorService(const OperatorDeps& deps)
@@ -93,6 +104,7 @@ OperatorService::OperatorService(const OperatorDeps& deps)
                   .clock = deps_.clock,
                   .clocks = deps_.clocks,
                   .quota = deps_.quota}),
+      updater_({.sessions = sessions_, .store = deps_.store, .leases = deps_.leases}),
       calls_({.directory = directory_,
               .store = deps_.store,
               .access = deps_.access,
@@ -391,7 +403,7 @@ absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply
   // Held to the end, so that no export begins meanwhile.
   const auto claim = deps_.leases.ClaimForDeletion(id);
   if (claim == nullptr) {
-    return FailedPrecondition("capture {} is being exported or deleted; try again later",
+    return FailedPrecondition("capture {} is being exported, changed or deleted; try again later",
                               id.ToString());
   }
   ASSIGN_OR_RETURN(const bool is_running, sessions_.Run([&](Coordinator& coordinator) {
@@ -406,6 +418,24 @@ absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply
   reply.set_chunks(deleted.chunks);
   reply.set_bytes(deleted.bytes);
   return absl::OkStatus();
+}
+
+// The name, the star and the tags are all that people may change of a capture that exists.
+grpc::Status OperatorService::UpdateCapture(grpc::ServerContext* context,
+                                            const v1::UpdateCaptureRequest* request,
+                                            v1::Capture* reply) {
+  const auto change = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    const CaptureUpdate update = UpdateOf(*request);
+    RETURN_IF_ERROR(update.Check());
+    entry.detail = update.ToString();
+    ASSIGN_OR_RETURN(const CaptureRecord known,
+                     calls_.RecordFor(caller, request->capture_id(), entry));
+    ASSIGN_OR_RETURN(CaptureRecord record, updater_.Update(known.id, update));
+    ASSIGN_OR_RETURN(
+        *reply, describer_.Describe(caller, std::move(record), CaptureDescriber::Extent::kBrief));
+    return absl::OkStatus();
+  };
+  return calls_.Run(*context, {"capture.update", "UpdateCapture", request->capture_id()}, change);
 }
 
 // Waits for the engine's answer, which is immediate.

@@ -14,6 +14,7 @@
 #include "aggregator/operator/capture_describer.h"
 #include "aggregator/operator/capture_directory.h"
 #include "aggregator/operator/capture_exporter.h"
+#include "aggregator/operator/capture_updater.h"
 #include "aggregator/operator/capture_viewer.h"
 #include "aggregator/operator/capture_watch.h"
 #include "aggregator/operator/session_sequence.h"
@@ -62,8 +63,8 @@ struct OperatorDeps {
 // PERMISSION_DENIED for new captures of jobs that are not the caller's.
 //
 // A caller whose rule has jobs, namespaces or users gets replies that name nobody else's workers,
-// jobs, captures and rules. Calls that start, end, delete or export something are written to the
-// audit log with their outcome.
+// jobs, captures and rules. Calls that start, end, change, delete or export something are written
+// to the audit log with their outcome.
 class OperatorService final : public v1::OperatorService::Service {
  public:
   // Builds the helpers below from `deps`. Serves once it is registered with a server.
@@ -97,6 +98,10 @@ class OperatorService final : public v1::OperatorService::Service {
   // Fails with FAILED_PRECONDITION while the capture runs or is being exported.
   grpc::Status DeleteCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                              v1::DeleteCaptureReply* reply) override;
+  // Changes the name, the star and the tags of a capture, running or ended. Fails as
+  // CaptureUpdate::Check and CaptureUpdater::Update do.
+  grpc::Status UpdateCapture(grpc::ServerContext* context, const v1::UpdateCaptureRequest* request,
+                             v1::Capture* reply) override;
   // Lists the rules, the history of each, and why a rule cannot fire.
   grpc::Status ListTriggers(grpc::ServerContext* context, const v1::ListTriggersRequest*,
                             v1::ListTriggersReply* reply) override;
@@ -126,6 +131,7 @@ class OperatorService final : public v1::OperatorService::Service {
   const SessionSequence sessions_;
   const CaptureDirectory directory_;
   const CaptureDescriber describer_;
+  const CaptureUpdater updater_;
   const AuditedCalls calls_;
 };
 

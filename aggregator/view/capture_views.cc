@@ -55,7 +55,8 @@ std::shared_ptr<const CaptureLayout> CaptureViews::Find(const CaptureRecord& rec
   if (known == known_.end()) return nullptr;
   const CaptureLayout& layout = *known->layout;
   const uint64_t age_ns = SubtractSaturating(now_ns, known->made_at_ns);
-  const bool has_changed = layout.record().state != record.state;
+  const bool has_changed =
+      layout.record().state != record.state || layout.record().spec.name != record.spec.name;
   const bool is_old = layout.is_live() ? age_ns > kLiveLayoutNs
                                        : !layout.clocks().is_final && age_ns > kProvisionalLayoutNs;
   if (has_changed || is_old) {

@@ -293,6 +293,7 @@ const std::vector<OperatorGateway::Route>& OperatorGateway::Routes() {
       {"GET", "captures", &OperatorGateway::ListCaptures},
       {"POST", "captures", &OperatorGateway::StartCapture},
       {"GET", "captures/*", &OperatorGateway::GetCapture},
+      {"PATCH", "captures/*", &OperatorGateway::UpdateCapture},
       {"DELETE", "captures/*", &OperatorGateway::DeleteCapture},
       {"POST", "captures/*/stop", &OperatorGateway::StopCapture},
       {"GET", "captures/*/certificate", &OperatorGateway::GetCertificate},
@@ -444,9 +445,9 @@ WebReply OperatorGateway::GetSession(const WebRequest&, const std::string&) {
   // What the credentials may do is decided by the aggregator, call by call.
   JsonWriter json;
   json.Open('{').Member("user", options_.user).Member("role", "").Key("may").Open('{');
-  for (const char* const what : {"view", "start", "stop", "delete", "export"})
+  for (const char* const what : {"view", "start", "stop", "edit", "delete", "export"})
     json.Member(what, true);
-  json.Member("edit", false).Close('}');
+  json.Close('}');
   json.Member("needs_token", false).Member("aggregator", NEURONTRACE_VERSION).Close('}');
   return JsonReply(json.Take());
 }
@@ -531,6 +532,24 @@ WebReply OperatorGateway::StopCapture(const WebRequest&, const std::string& id) 
   request.set_capture_id(id);
   v1::Capture reply;
   const grpc::Status status = service_.StopCapture(call.WithDeadline().context(), request, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+// The address names the capture, so a body that names one, too, could contradict it.
+WebReply OperatorGateway::UpdateCapture(const WebRequest& request, const std::string& id) {
+  v1::UpdateCaptureRequest message;
+  if (const grpc::Status parsed = ParseBody(request.body, message); !parsed.ok()) {
+    return ErrorReply(parsed);
+  }
+  if (!message.capture_id().empty()) {
+    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT,
+                       "capture_id: the address names the capture; omit this member"});
+  }
+  message.set_capture_id(id);
+  Calls::Call call(calls_);
+  v1::Capture reply;
+  const grpc::Status status =
+      service_.UpdateCapture(call.WithDeadline().context(), message, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 

@@ -72,6 +72,7 @@ class OperatorGateway final : public WebHandler {
   WebReply GetCertificate(const WebRequest& request, const std::string& id);
   WebReply StartCapture(const WebRequest& request, const std::string& id);
   WebReply StopCapture(const WebRequest& request, const std::string& id);
+  WebReply UpdateCapture(const WebRequest& request, const std::string& id);
   WebReply DeleteCapture(const WebRequest& request, const std::string& id);
   WebReply WatchCapture(const WebRequest& request, const std::string& id);
   WebReply ListAgents(const WebRequest& request, const std::string& id);

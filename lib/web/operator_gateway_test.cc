@@ -51,6 +51,17 @@ class FakeOperator final : public v1::OperatorService::Service {
     writer->Write(capture);
     return grpc::Status::OK;
   }
+  grpc::Status UpdateCapture(grpc::ServerContext*, const v1::UpdateCaptureRequest* request,
+                             v1::Capture* reply) override {
+    if (request->name() == "taken away") {
+      return {grpc::StatusCode::FAILED_PRECONDITION, "capture 01ABC is being deleted"};
+    }
+    updated = *request;
+    reply->set_capture_id("01ABC");
+    reply->set_starred(request->starred());
+    *reply->mutable_tags() = request->add_tags();
+    return grpc::Status::OK;
+  }
   grpc::Status DeleteCapture(grpc::ServerContext*, const v1::CaptureReference* request,
                              v1::DeleteCaptureReply*) override {
     deleted.insert(request->capture_id());
@@ -77,6 +88,7 @@ class FakeOperator final : public v1::OperatorService::Service {
   }
 
   v1::StartCaptureRequest started;
+  v1::UpdateCaptureRequest updated;
   std::set<std::string> deleted;
 };
 
@@ -220,6 +232,42 @@ TEST_F(OperatorGatewayTest, DeletesOnlyWhatSomebodyTyped) {
   EXPECT_TRUE(service_.deleted.empty());
   EXPECT_EQ(Ask(Request("DELETE", "/api/v1/captures/01ABC", "", R"({"confirm":"01ABC"})")).status,
             200);
+}
+
+TEST_F(OperatorGatewayTest, ChangesNameStarAndTags) {
+  const auto patch = [this](const std::string& body) {
+    return Ask(Request("PATCH", "/api/v1/captures/01ABC", "", body));
+  };
+  const WebReply reply = patch(R"({"starred":true,"add_tags":["a"],"remove_tags":["b"]})");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_THAT(reply.body, HasSubstr(R"("starred":true,"tags":["a"])"));
+  EXPECT_EQ(service_.updated.capture_id(), "01ABC");
+  EXPECT_FALSE(service_.updated.has_name());
+  EXPECT_EQ(service_.updated.remove_tags(0), "b");
+  EXPECT_EQ(patch(R"({"name":"","starred":false})").status, 200);
+  EXPECT_TRUE(service_.updated.has_name());
+  EXPECT_TRUE(service_.updated.has_starred());
+  EXPECT_EQ(service_.updated.add_tags_size(), 0);
+  EXPECT_THAT(Ask(Request("GET", "/api/v1/session")).body, HasSubstr("\"edit\":true"));
+}
+
+TEST_F(OperatorGatewayTest, RefusesChangesThatItCannotPassOn) {
+  for (const char* const body : {"", "{broken", R"({"tags":["a"]})", R"({"starred":"yes"})",
+                                 R"({"name":"n","capture_id":"01XYZ"})"}) {
+    EXPECT_EQ(Ask(Request("PATCH", "/api/v1/captures/01ABC", "", body)).status, 400) << body;
+  }
+  EXPECT_EQ(service_.updated.capture_id(), "");
+  const WebReply conflict =
+      Ask(Request("PATCH", "/api/v1/captures/01ABC", "", R"({"name":"taken away"})"));
+  EXPECT_EQ(conflict.status, 409);
+  EXPECT_THAT(conflict.body, HasSubstr("being deleted"));
+  WebRequest foreign = Request("PATCH", "/api/v1/captures/01ABC", "", R"({"name":"n"})");
+  foreign.fetch_site = "cross-site";
+  EXPECT_EQ(Ask(foreign).status, 403);
+  foreign.fetch_site = "same-origin";
+  foreign.content_type = "text/plain";
+  EXPECT_EQ(Ask(foreign).status, 403);
+  EXPECT_EQ(service_.updated.capture_id(), "");
 }
 
 TEST_F(OperatorGatewayTest, TokenInABodySignsIn) {

@@ -325,6 +325,56 @@ class Page(PageCase):
 
     # -- a capture's life ----------------------------------------------------------------------------------------
 
+    def choose(self, capture_id, label):
+        """Chooses an entry of a capture's menu."""
+        self.browser.run("document.querySelector(`td.name a[title='${arguments[0]}']`).closest('tr')"
+                         ".querySelector('.menu button').click()", capture_id)
+        self.browser.run("[...document.querySelectorAll('[role=menuitem]')]"
+                         ".find(item => item.innerText.startsWith(arguments[0])).click()", label)
+
+    def press_star(self, capture_id):
+        self.browser.run("document.querySelector(`td.name a[title='${arguments[0]}']`).closest('tr')"
+                         ".querySelector('td.star button').click()", capture_id)
+
+    def stored(self, capture_id):
+        capture = self.fleet.show_capture(capture_id)
+        return capture["spec"]["name"], capture["starred"], capture["tags"]
+
+    def test_capture_is_renamed_starred_and_tagged(self):
+        capture_id = self.capture("draft", "300ms")
+        self.assertEqual(self.api.get(f"/captures/{capture_id}/layout")["capture"]["name"], "draft")
+        self.sign_in()
+        self.choose(capture_id, "Rename")
+        self.browser.press(*"night run", "Enter")  # the old name is selected
+        wait_until(lambda: "night run" in [row[1] for row in self.table_of(".manager")], "the new name")
+        self.assertEqual(self.api.get(f"/captures/{capture_id}/layout")["capture"]["name"], "night run")
+        self.press_star(capture_id)
+        self.browser.wait_for("return document.querySelector('td.star button[aria-pressed=true]') !== null")
+        self.choose(capture_id, "Tags")
+        self.browser.press(*"needs review, <b>x</b>", "Enter")
+        wait_until(lambda: "needs review" in self.row_of("night run")["Tags"], "the tags")
+        self.assertEqual(self.stored(capture_id), ("night run", True, ["<b>x</b>", "needs review"]))
+        self.assertEqual(self.browser.run("return document.querySelectorAll('td b').length"), 0)
+        # What somebody else adds while the dialog is open stays.
+        self.choose(capture_id, "Tags")
+        self.fleet.cli("captures", "tag", capture_id, "from elsewhere")
+        self.browser.press(*"needs review", "Enter")
+        wait_until(lambda: "<b>x</b>" not in self.row_of("night run")["Tags"], "the tag to disappear")
+        self.assertEqual(self.stored(capture_id)[2], ["from elsewhere", "needs review"])
+        self.browser.run("[...document.querySelectorAll('button.tag')].find(tag => tag.innerText === 'needs review').click()")
+        self.wait_for_text(".table-head", r"1 of \d+ captures")
+        self.assertEqual(self.state_of_url()["filter"], 'tag:"needs review"')
+        # Refusals are shown, and the list stays as it is.
+        self.choose(capture_id, "Tags")
+        self.browser.press(*"trigger=x", "Enter")
+        self.wait_for_text(".toast.error", "The tags were not changed: .*trigger.* is reserved")
+        self.assertEqual(self.stored(capture_id)[2], ["from elsewhere", "needs review"])
+        self.browser.run("document.querySelector('.toast.error button').click()")
+        self.choose(capture_id, "Rename")
+        self.fleet.cli("captures", "delete", capture_id)
+        self.browser.press(*"too late", "Enter")
+        self.wait_for_text(".toast.error", f"The capture was not renamed: no capture has an id that begins with .{capture_id}")
+
     def test_running_capture_is_followed_stopped_and_deleted(self):
         capture_id = self.fleet.cli("capture", "start", "--name", "running").stdout.strip()
         self.sign_in()

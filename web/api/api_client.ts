@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiError, isAbort} from './api_error';
-import {Capture, EventsReply, SearchReply, Session, SummaryReply} from './api_types';
+import {Capture, CaptureChange, EventsReply, SearchReply, Session, SummaryReply} from './api_types';
 
 const kRoot = '/api/v1';
 
@@ -37,7 +37,8 @@ export class ApiClient {
     await this.json('POST', `/captures/${encodeURIComponent(id)}/stop`, {});
   }
 
-  async updateCapture(id: string, change: {name?: string, starred?: boolean, tags?: string[]}): Promise<void> {
+  // What the change does not mention stays.
+  async updateCapture(id: string, change: CaptureChange): Promise<void> {
     await this.json('PATCH', `/captures/${encodeURIComponent(id)}`, change);
   }
 

@@ -133,6 +133,14 @@ export interface Capture {
   ranks?: number|string;
 }
 
+// The members of UpdateCaptureRequest.
+export interface CaptureChange {
+  name?: string;
+  starred?: boolean;
+  add_tags?: string[];
+  remove_tags?: string[];
+}
+
 export interface AgentEntry {
   hello?: {agentId?: string, agentVersion?: string, instanceId?: string, hostName?: string, instanceType?: string};
   connected?: boolean;

@@ -61,6 +61,8 @@ export class HeatPanel implements Panel {
   });
   private readonly box = element('div', {class: 'heat-box'});
   private readonly readout = element('div', {class: 'heat-readout', role: 'status', 'aria-live': 'polite'});
+  private readonly least = element('span');  // the ends of the scale
+  private readonly most = element('span');
   private readonly legend = element('span', {class: 'heat-legend'});
   private readonly scale = element('canvas', {class: 'heat-scale', width: kScalePx, height: 10, 'aria-hidden': 'true'});
   private readonly tip = element('div', {class: 'tooltip heat-tip', role: 'presentation', hidden: true});
@@ -96,8 +98,8 @@ export class HeatPanel implements Panel {
         element(
             'div', {class: 'panel-head'}, this.metric, this.by, this.sort,
             button('Of the window', () => void this.load(true)),
-            button('Of the whole capture', () => void this.load(false)), this.scale, this.legend, this.readout),
-        this.box, this.tip);
+            button('Of the whole capture', () => void this.load(false)), this.readout),
+        element('div', {class: 'heat-key'}, this.least, this.scale, this.most, this.legend), this.box, this.tip);
   }
 
   update(): void {
@@ -264,7 +266,9 @@ export class HeatPanel implements Panel {
       ctx.fillStyle = `rgb(${r},${g},${b})`;
       ctx.fillRect(x, 0, 1, 10);
     }
-    const texts = [`${this.text(least)} to ${this.text(most)}: ${this.chosenMetric().meaning}`];
+    this.least.textContent = this.text(least);
+    this.most.textContent = this.text(most);
+    const meaning = kMetrics.find(metric => metric.name === grid.metric)?.meaning ?? '', texts = [meaning];
     if (grid.isSigned) texts.push('grey: below the clocks’ bound, or the bound is unknown');
     if (grid.stepSource)
       texts.push(grid.stepSource === 'barrier' ? 'steps are between barriers' : 'steps are the framework’s');

@@ -65,6 +65,8 @@ export class HeatPanel implements Panel {
   private readonly most = element('span');
   private readonly legend = element('span', {class: 'heat-legend'});
   private readonly scale = element('canvas', {class: 'heat-scale', width: kScalePx, height: 10, 'aria-hidden': 'true'});
+  private readonly key =
+      element('div', {class: 'heat-key', hidden: true}, this.least, this.scale, this.most, this.legend);
   private readonly tip = element('div', {class: 'tooltip heat-tip', role: 'presentation', hidden: true});
   private readonly metric = element('select', {'aria-label': 'Metric'});
   private readonly by = element('select', {'aria-label': 'Columns'});
@@ -99,7 +101,7 @@ export class HeatPanel implements Panel {
             'div', {class: 'panel-head'}, this.metric, this.by, this.sort,
             button('Of the window', () => void this.load(true)),
             button('Of the whole capture', () => void this.load(false)), this.readout),
-        element('div', {class: 'heat-key'}, this.least, this.scale, this.most, this.legend), this.box, this.tip);
+        this.key, this.box, this.tip);
   }
 
   update(): void {
@@ -181,6 +183,7 @@ export class HeatPanel implements Panel {
       if (isAbort(error)) return;
       const {message, hint} = describeError(error);
       this.grid = null;
+      this.key.hidden = true;
       replaceChildren(
           this.box,
           notice(
@@ -194,7 +197,8 @@ export class HeatPanel implements Panel {
     this.cell = null;
     this.tip.hidden = true;
     this.readout.textContent = '';
-    if (grid.columns && grid.lines.length && !grid.reason)
+    this.key.hidden = !grid.columns || !grid.lines.length || grid.reason !== '';
+    if (!this.key.hidden)
       replaceChildren(this.box, this.canvas);
     else
       replaceChildren(

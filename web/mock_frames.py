@@ -153,18 +153,15 @@ def badness(value, bound):
     return (2 if value > bound else 0 if value < -bound else 1, value)
 
 
-def heat_cells(capture, metric, streams, low, high, columns, is_by_step):
-    """The values of each stream by column."""
+def heat_cells(capture, metric, streams, steps):
+    """The values of each stream in these steps."""
     cells = []
     for stream in streams:
-        known, values = {}, []
-        for column in range(columns):
-            step = column if is_by_step else (low + (high - low) * column // columns - capture.begin) // STEP
-            if step not in known:
-                moment = capture.begin + step * STEP + STEP // 2
-                missing = any(gap["begin_ns"] <= moment < gap["end_ns"] for gap in stream["gaps"])
-                known[step] = math.nan if missing else heat_value(capture, metric, stream, step)
-            values.append(known[step])
+        values = []
+        for step in steps:
+            moment = capture.begin + step * STEP + STEP // 2
+            missing = any(gap["begin_ns"] <= moment < gap["end_ns"] for gap in stream["gaps"])
+            values.append(math.nan if missing else heat_value(capture, metric, stream, step))
         cells.append(values)
     return cells
 
@@ -173,7 +170,11 @@ def heat(capture, metric, low, high, columns, lines, by, sort):
     streams = [stream for stream in capture.streams if stream["gid"] is not None]
     has_bounds, is_by_step = METRICS[metric] == "ns", by == "step"
     columns = min(columns, capture.steps()) if is_by_step else columns
-    cells = heat_cells(capture, metric, streams, low, high, columns, is_by_step)
+    # Columns of one step are equal, so that each is computed once.
+    step_of = [c if is_by_step else (low + (high - low) * c // columns - capture.begin) // STEP for c in range(columns)]
+    steps = sorted(set(step_of))
+    place_of = [steps.index(step) for step in step_of]
+    cells = heat_cells(capture, metric, streams, steps)
     bounds = [cell_bound(metric, stream) if has_bounds else 0.0 for stream in streams]
     order = list(range(len(streams)))
     if sort == "worst":
@@ -182,14 +183,15 @@ def heat(capture, metric, low, high, columns, lines, by, sort):
     begins = [len(order) * line // lines for line in range(lines)] + [len(order)]
     values, cell_bounds, chosen = array.array("f"), array.array("f"), array.array("I")
     for line in range(lines):
-        for column in range(columns):
-            row = max(
-                range(begins[line], begins[line + 1]),
-                key=lambda row: badness(cells[order[row]][column], bounds[order[row]]),
-            )
-            values.append(cells[order[row]][column])
-            cell_bounds.append(bounds[order[row]])
-            chosen.append(row - begins[line])
+        rows = range(begins[line], begins[line + 1])
+        worst = [
+            max(rows, key=lambda row, place=place: badness(cells[order[row]][place], bounds[order[row]]))
+            for place in range(len(steps))
+        ]
+        for place in place_of:
+            values.append(cells[order[worst[place]]][place])
+            cell_bounds.append(bounds[order[worst[place]]])
+            chosen.append(worst[place] - begins[line])
     header = {
         "metric": metric,
         "unit": METRICS[metric],

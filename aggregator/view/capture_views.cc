@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/store_chunk_source.h"
 #include "aggregator/view/busy_map.h"
 #include "aggregator/view/event_collector.h"
+#include "aggregator/view/lateness_map.h"
 #include "aggregator/view/name_summary.h"
 #include "aggregator/view/selected_streams.h"
 #include "aggregator/view/span_collector.h"
+#include "aggregator/view/step_map.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
 
@@ -31,7 +34,42 @@ absl::StatusOr<BusyMap::Metric> ParseMetric(const std::string& text) {
   if (text == "busy") return BusyMap::Metric::kBusy;
   if (text == "wait") return BusyMap::Metric::kWait;
   if (text == "events") return BusyMap::Metric::kEvents;
-  return InvalidArgument("metric: '{}' is unknown; there are busy, wait and events", text);
+  return InvalidArgument("metric: '{}' is unknown; there are busy, wait, events, late and step",
+                         text);
+}
+
+// Returns whether the columns of the heat map are steps.
+absl::StatusOr<bool> ParseByStep(const ViewRequest& request, bool has_steps) {
+  if (request.by == "step" && has_steps) return true;
+  if (request.by == "step") {
+    return InvalidArgument("by: a map of {} has columns by time only; late and step also by step",
+                           request.metric);
+  }
+  // ViewRequest's default is that of a summary.
+  if (request.by == "time" || request.by == ViewRequest().by) return false;
+  return InvalidArgument("by: '{}' is unknown; there are time and step", request.by);
+}
+
+// The shape of the heat map that the request asks for.
+absl::StatusOr<HeatShape> ParseShape(const ViewRequest& request) {
+  if (request.sort != "rank" && request.sort != "worst") {
+    return InvalidArgument("sort: '{}' is unknown; there are rank and worst", request.sort);
+  }
+  return HeatShape{.lines_max = request.lines, .is_worst_first = request.sort == "worst"};
+}
+
+// The event types that a map is made of. Chunks without them are not read.
+absl::StatusOr<EventFilter> HeatTypesOf(const CaptureLayout& layout, const std::string& metric) {
+  if (metric == "late") return EventFilter::Parse({"cc_running", "enc_barrier"});
+  if (metric != "step") return EventFilter();
+  // A framework's step is recognised by its name or an argument, whatever its type is.
+  const bool has_framework =
+      std::ranges::any_of(layout.capture().streams, [](const StreamDescription& stream) {
+        return stream.identity.kind == StreamKind::kFramework &&
+               !IsFrameworkMapping(stream.identity);
+      });
+  if (has_framework) return EventFilter();
+  return EventFilter::Parse({"enc_barrier"});
 }
 
 // The window of the request; what it leaves open is the capture's whole length.
@@ -87,11 +125,9 @@ absl::StatusOr<std::shared_ptr<const CaptureLayout>> CaptureViews::Layout(
   return layout;
 }
 
-absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(const CaptureLayout& layout,
-                                                         const ViewRequest& request,
-                                                         bool takes_host_samples,
-                                                         const ViewCancel& cancelled,
-                                                         Exporter& exporter) {
+absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(
+    const CaptureLayout& layout, const ViewRequest& request, bool takes_host_samples,
+    const ViewCancel& cancelled, Exporter& exporter, const EventFilter& types) {
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
   StoreChunkSource stored(deps_.store.OpenSnapshot(layout.record().id), layout.record());
   ASSIGN_OR_RETURN(const EventQuery query, EventQuery::Parse(request.query));
@@ -102,6 +138,7 @@ absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(const CaptureLayout& la
   reading.no_flows = true;
   reading.filter.window_start_ns = window.from_ns;
   reading.filter.window_end_ns = window.to_ns;
+  reading.filter.event_types = types;
   const auto summary =
       RunExporter(source, exporter, reading, takes_host_samples,
                   [&](const ExportProgress&) { return !cancelled || !cancelled(); });
@@ -180,16 +217,33 @@ absl::StatusOr<std::string> CaptureViews::Summary(const CaptureRecord& record,
 absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
                                                const ViewRequest& request,
                                                const ViewCancel& cancelled) {
-  ASSIGN_OR_RETURN(const BusyMap::Metric metric, ParseMetric(request.metric));
-  if (request.by == "step") {
-    return InvalidArgument("by: a map by step is not supported yet; omit it for a map by time");
+  ASSIGN_OR_RETURN(const HeatShape shape, ParseShape(request));
+  const bool has_steps = request.metric == "late" || request.metric == "step";
+  auto metric = BusyMap::Metric::kBusy;
+  if (!has_steps) {
+    ASSIGN_OR_RETURN(metric, ParseMetric(request.metric));
   }
+  ASSIGN_OR_RETURN(const bool is_by_step, ParseByStep(request, has_steps));
   ASSIGN_OR_RETURN(const auto layout, Layout(record));
-  ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
-  BusyMap map(metric,
-              {.from_ns = window.from_ns, .to_ns = window.to_ns, .columns = request.columns});
+  ASSIGN_OR_RETURN(const ViewWindow stretch, WindowOf(*layout, request));
+  const HeatWindow window{
+      .from_ns = stretch.from_ns,
+      .to_ns = stretch.to_ns,
+      .columns = HeatMatrix::ColumnsWithinLimit(layout->capture().streams.size(), request.columns)};
+  ASSIGN_OR_RETURN(const EventFilter types, HeatTypesOf(*layout, request.metric));
+  if (request.metric == "late") {
+    LatenessMap map(is_by_step ? LatenessMap::By::kStep : LatenessMap::By::kTime, window);
+    RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map, types).status());
+    return map.Take(shape);
+  }
+  if (request.metric == "step") {
+    StepMap map(is_by_step ? StepMap::By::kStep : StepMap::By::kTime, window);
+    RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map, types).status());
+    return map.Take(shape);
+  }
+  BusyMap map(metric, window);
   RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map).status());
-  return map.Take();
+  return map.Take(shape);
 }
 
 }  // namespace neurontrace

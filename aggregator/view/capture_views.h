@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
 #include "lib/trace/capture_record.h"
+#include "lib/trace/event_filter.h"
 
 namespace neurontrace {
 
@@ -70,10 +71,10 @@ class CaptureViews {
     uint64_t chunks_refused = 0;
   };
 
-  // Passes the window of the request to `exporter`.
+  // Passes the window of the request to `exporter`, or its events of these types.
   absl::StatusOr<Reading> Read(const CaptureLayout& layout, const ViewRequest& request,
                                bool takes_host_samples, const ViewCancel& cancelled,
-                               Exporter& exporter);
+                               Exporter& exporter, const EventFilter& types = {});
   // Returns the layout if it is known and recent enough.
   std::shared_ptr<const CaptureLayout> Find(const CaptureRecord& record);
   void Keep(const CaptureRecord& record, std::shared_ptr<const CaptureLayout> layout);

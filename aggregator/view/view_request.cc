@@ -66,6 +66,7 @@ absl::Status SetParameter(std::string_view key, const std::string& value, ViewRe
   if (key == "columns") {
     return ParseNumber(key, value, 1, limits::kViewColumnsMax, request.columns);
   }
+  if (key == "lines") return ParseNumber(key, value, 1, limits::kViewHeatLinesMax, request.lines);
   if (key == "limit") return ParseNumber(key, value, 1, limits::kViewHitsMax, request.limit);
   if (key == "cursor") {
     return value.empty() ? absl::OkStatus()
@@ -78,10 +79,12 @@ absl::Status SetParameter(std::string_view key, const std::string& value, ViewRe
     request.metric = value;
   } else if (key == "by") {
     request.by = value;
+  } else if (key == "sort") {
+    request.sort = value;
   } else {
     return InvalidArgument(
-        "'{}' is not a parameter; there are from, to, px, columns, limit, cursor, streams, q, "
-        "metric and by",
+        "'{}' is not a parameter; there are from, to, px, columns, lines, limit, cursor, "
+        "streams, q, metric, by and sort",
         key.substr(0, 64));
   }
   return absl::OkStatus();

@@ -33,8 +33,14 @@ inline constexpr size_t kViewEventBytesMax = 4u << 20;
 inline constexpr size_t kViewHitsMax = 10'000;
 // Names or ranks that a summary distinguishes. Further ones share one line, "(other)".
 inline constexpr size_t kViewSummaryRowsMax = 4'096;
-// Columns of a heat map.
+// Columns of a heat map, and its lines of pixels. More: refused with INVALID_ARGUMENT.
 inline constexpr uint32_t kViewColumnsMax = 4'096;
+inline constexpr uint32_t kViewHeatLinesMax = 16'384;
+// Cells of a heat map, which are its streams times its columns. Beyond: it has fewer columns, and
+// the answer has their number.
+inline constexpr size_t kViewHeatCellsMax = 10'485'760;
+// Steps of frameworks that one heat map keeps. Further ones are counted in the answer.
+inline constexpr size_t kViewFrameworkStepsMax = 1'048'576;
 // Questions that are answered at once, in total and of one caller where callers have names. Further
 // ones are refused with RESOURCE_EXHAUSTED, counted; the page asks again.
 inline constexpr size_t kViewsAtOnceMax = 16;

@@ -42,7 +42,7 @@ class PageLook(PageCase):
             "details": {**near, "open": f"{hit['stream']}", "panel": "details", "span": f"{hit['stream']}.{hit['row']}.{start}"},
             "search": {**near, "q": f"name:{demo.BARRIER}", "panel": "search"},
             "selection": {**near, "box": box, "panel": "selection"},
-            "heat": {**whole, "panel": "heat", "metric": "wait"},
+            "heat": {**whole, "panel": "heat", "metric": "late"},
             "table": {**near, "panel": "table"},
             "markers": {**near, "panel": "markers", "m": f"{start}.the straggler arrives"},
         }

@@ -2,6 +2,7 @@
 """What a person does on the page, in a real browser over a real fleet: the list, the timeline, search, selection, heat map."""
 
 import json
+import re
 import tempfile
 import urllib.error
 import urllib.request
@@ -265,6 +266,69 @@ class Page(PageCase):
         begin, end = self.window()
         layout = self.layout()
         self.assertLess(end - begin, (int(layout["end_ns"]) - int(layout["begin_ns"])) / 10, "near the cell's time")
+
+    def heat_box(self):
+        return self.browser.run("const box = document.querySelector('.heat-canvas').getBoundingClientRect();"
+                                "return {left: box.left, top: box.top, width: box.width, height: box.height}")
+
+    def open_heat_map(self, **query):
+        self.open_timeline(panel="heat", **query)
+        self.browser.wait_for("return document.querySelector('.heat-canvas') !== null")
+        self.settle()
+
+    def strongest_of_lines(self, lines):
+        """For each line of the heat map how orange its strongest cell is, and where that is on the screen."""
+        return self.browser.run("""const canvas = document.querySelector('.heat-canvas'), lines = arguments[0];
+            const box = canvas.getBoundingClientRect(), scale = canvas.width / box.width, found = [];
+            for (let line = 0; line < lines; ++line) {
+              const y = (line + 0.5) / lines * (box.height - 18);
+              const data = canvas.getContext('2d').getImageData(0, Math.floor(y * scale), canvas.width, 1).data;
+              let best = [-256, 0];
+              for (let x = Math.ceil(48 * scale); x < canvas.width; ++x) {
+                const orange = data[x * 4] - data[x * 4 + 2];
+                if (orange > best[0]) best = [orange, box.left + (x + 0.5) / scale];
+              }
+              found.push([...best, box.top + y]);
+            }
+            return found;""", lines)
+
+    def test_heat_maps_of_lateness_and_steps_have_their_worst_cell_at_the_late_rank(self):
+        layout, rank = self.layout(), self.ranks()[demo.STRAGGLER]
+        begin, end = int(layout["begin_ns"]), int(layout["end_ns"])
+        for metric, by in (("late", "time"), ("late", "step"), ("step", "time"), ("step", "step")):
+            with self.subTest(metric=metric, by=by):
+                self.open_heat_map(metric=metric, by=by)
+                found = self.strongest_of_lines(demo.WORLD)
+                strengths = [strength for strength, _, _ in found]
+                late = strengths.pop(demo.STRAGGLER)
+                self.assertGreater(late, max(strengths), "no other rank is as late")
+                _, x, y = found[demo.STRAGGLER]
+                box = self.heat_box()
+                self.browser.move_to(x, y)
+                self.wait_for_text(".heat-tip", "^gid13 ")
+                difference = re.search(r"\+([\d.,]+ (?:ns|µs|ms)) against the median", self.text_of(".heat-tip"))
+                self.assertGreater(shown_ns(difference[1]), demo.STRAGGLER_US * 500)
+                self.assertIn("bound ±", self.text_of(".heat-tip"))
+                self.browser.click_at(x, y)
+                self.settle()
+                self.assertEqual(self.state_of_url()["open"], str(rank["number"]), "the rank of the cell is open")
+                first, last = self.window()
+                self.assertLess(last - first, (end - begin) / 5, "near the cell's time")
+                if by == "time":
+                    at = begin + (x - box["left"] - 46) / (box["width"] - 46) * (end - begin)
+                    self.assertTrue(first <= at <= last, (first, at, last))
+
+    def test_heat_map_sorts_by_the_worst_rank_and_finds_it_by_a_key(self):
+        self.open_heat_map(metric="late", sort="worst")
+        self.assertIn("median", self.text_of(".heat-legend"))
+        self.assertIn("not why", self.text_of(".heat-legend"))
+        self.assertEqual(self.state_of_url()["sort"], "worst")
+        box = self.heat_box()
+        self.browser.move_to(box["left"] + box["width"] / 2, box["top"] + (box["height"] - 18) / demo.WORLD / 2)
+        self.wait_for_text(".heat-tip", "^gid13 ")
+        self.browser.run("document.querySelector('.heat-canvas').focus()")
+        self.browser.press("w")
+        self.wait_for_text(".heat-readout", r"^gid13 .*\+.* against the median")
 
     def test_tree_opens_pins_hides_and_filters(self):
         self.open_timeline()

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import {BinaryFrame} from './binary_frame';
-import {buildFrame, buildSpans} from './frame_builder';
-import {HeatGrid, reduceRows} from './heat_grid';
+import {buildSpans} from './frame_builder';
 import {NameTable} from './name_table';
 import {firstAtLeast, kMerged, SpanTile} from './span_tile';
 import {TimeBase} from './time_base';
@@ -69,30 +68,4 @@ test('keeps nanoseconds of absolute times exact', () => {
   assert.equal(kBase.relative('1795807991714858704'), 1);
   assert.equal(kBase.absolute(123456789012345), '1795931448503871048');
   assert.equal(new TimeBase('nonsense').originNs, 0n);
-});
-
-test('greys cells below the bound, and keeps the worst rank when rows are reduced', () => {
-  const values = new Float32Array([100, NaN, 105, 200, 5000, 201]);
-  const grid = new HeatGrid(
-      buildFrame(
-          {
-            metric: 'step',
-            unit: 'ns',
-            columns: 2,
-            from: '1795807991714858703',
-            to: '1795807991714858903',
-            steps: null,
-            rows: [
-              {stream: 1, gid: 0, bound_ns: '10'}, {stream: 2, gid: 1, bound_ns: '10'},
-              {stream: 3, gid: 2, bound_ns: '10'}
-            ]
-          },
-          new Uint8Array(values.buffer)),
-      kBase);
-  const baseline = grid.baseline();
-  assert.deepEqual([...baseline], [105, 201]);
-  assert.equal(grid.isWithinBound(0, 0, baseline), true);
-  assert.equal(grid.isWithinBound(2, 0, baseline), false);
-  assert.deepEqual([...reduceRows(grid, baseline, 1).winner], [2, 1]);
-  assert.deepEqual([...reduceRows(grid, baseline, 9).winner], [0, -1, 1, 1, 2, 2]);
 });

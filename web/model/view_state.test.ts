@@ -24,6 +24,7 @@ test('a view survives the URL', () => {
     panel: 'heat',
     metric: 'wait',
     by: 'step',
+    sort: 'worst',
     markers: [{name: 'a.b & <c>', ns: '12'}],
     follow: true,
     top: 7

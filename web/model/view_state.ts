@@ -23,6 +23,7 @@ export interface ViewState {
   panel: string;
   metric: string;
   by: string;
+  sort: string;
   markers: MarkerState[];
   follow: boolean;
   top: number;  // first visible unit
@@ -47,6 +48,7 @@ export function emptyViewState(): ViewState {
     panel: '',
     metric: 'busy',
     by: 'time',
+    sort: 'rank',
     markers: [],
     follow: false,
     top: 0
@@ -72,6 +74,7 @@ export function formatViewState(state: ViewState): string {
   put('panel', state.panel);
   if (state.metric !== 'busy') put('metric', state.metric);
   if (state.by !== 'time') put('by', state.by);
+  if (state.sort !== 'rank') put('sort', state.sort);
   for (const marker of state.markers) out.append('m', `${marker.ns}.${marker.name}`);
   if (state.follow) put('follow', '1');
   if (state.top > 0) put('top', String(state.top));
@@ -99,6 +102,7 @@ export function parseViewState(query: string): ViewState {
   state.panel = kPanels.includes(text('panel')) ? text('panel') : '';
   state.metric = ['busy', 'events', 'wait', 'late', 'step'].includes(text('metric')) ? text('metric') : 'busy';
   state.by = text('by') === 'step' ? 'step' : 'time';
+  state.sort = text('sort') === 'worst' ? 'worst' : 'rank';
   for (const entry of given.getAll('m').slice(0, kMarkersMax)) {
     const marker = /^(\d{1,20})\.([\s\S]{0,100})$/.exec(entry);
     if (marker) state.markers.push({ns: marker[1], name: marker[2]});

@@ -28,6 +28,7 @@ export class TimelineState {
   query = '';
   metric = 'busy';
   by = 'time';
+  sort = 'rank';
   follow = false;
   span: ChosenSpan|null = null;
   event: EventEntry|null = null;  // the chosen span's, once it arrived
@@ -68,6 +69,7 @@ export class TimelineState {
     this.query = view.query;
     this.metric = view.metric;
     this.by = view.by;
+    this.sort = view.sort;
     this.follow = view.follow;
     this.markers = view.markers.map(marker => ({name: marker.name, time: base.relative(marker.ns)}));
     if (view.from && view.to) this.viewport.show(base.relative(view.from), base.relative(view.to));
@@ -105,6 +107,7 @@ export class TimelineState {
       panel: this.panel,
       metric: this.metric,
       by: this.by,
+      sort: this.sort,
       follow: this.follow,
       top,
       markers: this.markers.map(marker => ({name: marker.name, ns: base.absolute(marker.time)})),

@@ -130,8 +130,8 @@ bool IsCheckedByItsHandler(std::string_view path) {
   constexpr std::string_view kService = "/neurontrace.v1.OperatorService/";
   if (!path.starts_with(kService)) return false;
   path.remove_prefix(kService.size());
-  constexpr std::array<std::string_view, 5> kCallsOfCaptures = {
-      "StartCapture", "StopCapture", "DeleteCapture", "FireTrigger", "Export"};
+  constexpr std::array<std::string_view, 6> kCallsOfCaptures = {
+      "StartCapture", "StopCapture", "DeleteCapture", "FireTrigger", "Export", "GetArtifact"};
   return std::ranges::find(kCallsOfCaptures, path) != kCallsOfCaptures.end();
 }
 

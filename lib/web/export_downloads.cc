@@ -494,10 +494,8 @@ WebReply ExportDownloads::GetArtifact(const WebRequest& request, const std::stri
 
 WebReply ExportDownloads::GetState(const WebRequest&, const std::string& id) {
   const auto download = Find(id);
-  if (download == nullptr) {
-    return ErrorReply({grpc::StatusCode::NOT_FOUND,
-                       "no download has this name; its request may still be on its way"});
-  }
+  // No error: a page asks before the browser has sent the request of its download.
+  if (download == nullptr) return JsonReply(R"({"state":"unknown"})");
   return JsonReply(download->Json());
 }
 

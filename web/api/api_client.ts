@@ -77,7 +77,7 @@ export class ApiClient {
     return kRoot + this.path(id, 'artifact', query);
   }
 
-  // The state of a download that the page named; fails with 404 until its request has arrived.
+  // The state of a download that the page named; unknown until its request has arrived.
   async download(name: string): Promise<DownloadState> {
     return await this.json('GET', `/downloads/${encodeURIComponent(name)}`) as DownloadState;
   }

@@ -90,7 +90,7 @@ export interface ArtifactList {
 
 // An answer of /downloads/NAME; it has the API's own names.
 export interface DownloadState {
-  state: 'running'|'done'|'cancelled'|'failed';
+  state: 'unknown'|'running'|'done'|'cancelled'|'failed';  // unknown: without the other members
   file: string;
   bytes: string;
   bytes_total: string;

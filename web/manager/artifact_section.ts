@@ -47,6 +47,7 @@ function table(api: ApiClient, captureId: string, artifacts: Artifact[], downloa
         {
           title: 'Opens with',
           style: 'wide',
+          sortable: false,
           value: artifact => commandOf(artifact, files).command,
           show: artifact => {
             const {command, note} = commandOf(artifact, files);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
-import {ApiError, describeError} from '../api/api_error';
+import {describeError} from '../api/api_error';
 import {DownloadState} from '../api/api_types';
 import {safeText, sentences} from '../model/safe_text';
 import {formatBytes} from '../model/text_format';
@@ -8,7 +8,7 @@ import {parseCount} from '../model/time_base';
 import {button, element, iconButton, replaceChildren} from '../widgets/dom';
 
 const kPollMs = 500;
-// The server forgets ended downloads, and does not know one whose request is on its way.
+// How often the server may not know a download yet, whose request is on its way.
 const kUnknownMax = 20;
 
 interface Entry {
@@ -61,11 +61,15 @@ export class DownloadList {
     try {
       const state = await this.api.download(entry.name);
       if (!this.running.has(entry)) return;
-      entry.unknown = 0;
+      if (state.state === 'unknown') {
+        if (++entry.unknown < kUnknownMax) return;
+        this.running.delete(entry);
+        return this.end(
+            entry, 'bad', sentences(`${entry.label} did not start`, 'allow downloads for this page, and try again'));
+      }
       if (state.state !== 'running') this.running.delete(entry);
       this.show(entry, state);
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404 && ++entry.unknown < kUnknownMax) return;
       this.running.delete(entry);
       const {message, hint} = describeError(error);
       this.end(entry, 'bad', sentences(`the progress of ${entry.label} is unknown: ${message}`, hint));

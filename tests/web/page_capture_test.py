@@ -37,7 +37,7 @@ class CapturePage(PageCase):
     def open_about(self, capture_id=None):
         self.sign_in()
         self.browser.open(f"{self.api.origin}/capture/{capture_id or self.capture_id}/about")
-        self.browser.wait_for("return document.querySelector('.artifacts') !== null")
+        self.browser.wait_for("return ['.artifacts', '.exports', '.hosts'].every(part => document.querySelector(part))")
 
     @contextlib.contextmanager
     def downloads(self):
@@ -142,8 +142,8 @@ class CapturePage(PageCase):
             def made():
                 for old in folder.iterdir():
                     old.unlink()
-                return self.export(folder, "events", SINGLE["events"]).read_bytes()
-            wait_until(lambda: self.same_as_command(made, "events", *options), "the events of the command", 60)
+                return self.export(folder, "json", SINGLE["json"]).read_bytes()
+            wait_until(lambda: self.same_as_command(made, "json", *options), "the events of the command", 120)
 
     def test_streams_select_single_streams(self):
         self.open_about()

@@ -59,6 +59,7 @@ class PageLook(PageCase):
         self.wait_for_text(".verdict", "omplete")
         self.browser.wait_for("return document.querySelector('.host-chart') !== null")
         self.browser.wait_for("return document.querySelector('.artifacts') !== null")
+        self.browser.wait_for("return document.querySelector('.exports') !== null")
 
     def test_every_view_has_names_roles_and_contrast(self):
         for dark in (False, True):

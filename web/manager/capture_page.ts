@@ -62,10 +62,9 @@ export class CapturePage implements Page {
 
   private async show(capture: Capture): Promise<void> {
     const facts = new CaptureFacts(capture);
-    this.title.textContent = '';
-    this.title.append(document.createTextNode(facts.title.slice(0, 200)));
+    replaceChildren(this.title, facts.title);
     const hosts = element('div'), exports = element('div'), artifacts = element('div');
-    for (const part of [hosts, artifacts]) replaceChildren(part, notice('loading', 'Loading'));
+    for (const part of [exports, hosts, artifacts]) replaceChildren(part, notice('loading', 'Loading'));
     replaceChildren(
         this.body, factSection(facts), certificateSection(capture.certificate ?? {}), exports, hosts, artifacts);
     await Promise.all([
@@ -78,16 +77,22 @@ export class CapturePage implements Page {
 
   // Hosts and exports need the capture's times; without them exports are of the whole capture.
   private async showLayout(hosts: HTMLElement, exports: HTMLElement): Promise<void> {
-    const read = async(): Promise<HTMLElement> => {
-      const json = await this.api.layout(this.id), base = new TimeBase(json.begin_ns);
-      const layout = new CaptureLayout(json, base);
-      replaceChildren(exports, new ExportSection(this.api, this.id, base, layout, this.downloads).element);
+    const showExports = (base: TimeBase|null, layout: CaptureLayout|null): void =>
+        replaceChildren(exports, new ExportSection(this.api, this.id, base, layout, this.downloads).element);
+    await this.showPart(hosts, 'The hosts were not read', async () => {
+      let json: Record<string, unknown>;
+      try {
+        json = await this.api.layout(this.id);
+      } catch (error) {
+        showExports(null, null);
+        throw error;
+      }
+      const base = new TimeBase(json.begin_ns), layout = new CaptureLayout(json, base);
+      showExports(base, layout);
       this.hosts?.close();
       this.hosts = new HostSection(this.api, this.id, base, layout);
       return this.hosts.element;
-    };
-    replaceChildren(exports, new ExportSection(this.api, this.id, null, null, this.downloads).element);
-    await this.showPart(hosts, 'The hosts were not read', read);
+    });
   }
 
   private async showPart(place: HTMLElement, failure: string, make: () => Promise<HTMLElement>): Promise<void> {

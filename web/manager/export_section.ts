@@ -56,6 +56,10 @@ export class ExportSection {
             field('To', this.to), field('Ranks', this.gids), field('Streams', this.streams), this.save),
         this.problem, element('p', {class: 'faint'}, 'On the command line, which continues an interrupted export:'),
         this.command.element, downloads.element);
+    for (const control of layout ? [] : [this.from, this.to]) {
+      control.disabled = true;
+      control.placeholder = 'The capture’s times are not known';
+    }
     for (const control of [this.format, this.from, this.to, this.gids, this.streams])
       control.addEventListener('input', () => this.update());
     this.update();

@@ -34,7 +34,8 @@ class App implements Navigation {
   }
 
   private async show(): Promise<void> {
-    const path = this.shownPath = location.pathname, match = /^\/capture\/([^/]+)(\/about|\/certificate)?\/?$/.exec(path);
+    const path = this.shownPath = location.pathname,
+          match = /^\/capture\/([^/]+)(\/about|\/certificate)?\/?$/.exec(path);
     this.page?.close();
     this.page = null;
     replaceChildren(this.root, match ? timelineLoading(decode(match[1])) : notice('loading', 'Loading'));

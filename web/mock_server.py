@@ -481,16 +481,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def artifacts():
-    directory = "i-0a00005e2d_pid_812"
+    files = [
+        ("395760075800974_instid_0_vnc_0.ntff", "ntff", 81234),
+        ("neff_395760075800974.neff", "neff", 6500000),
+        ("1776672348756756905/ntrace.pb", "ntrace", 912),
+    ]
+    place = "i-0a00005e2d_pid_812/"
     return {
         "artifacts": [
-            {"path": f"{directory}/395760075800974_instid_0_vnc_0.ntff", "kind": "ntff", "sha256": "aa", "bytes": "81234",
-             "instanceId": "i-0a00005e2d", "pid": 812},
-            {"path": f"{directory}/neff_395760075800974.neff", "kind": "neff", "sha256": "bb", "bytes": "6500000",
-             "instanceId": "i-0a00005e2d", "pid": 812},
-            {"path": f"{directory}/1776672348756756905/ntrace.pb", "kind": "ntrace", "sha256": "cc", "bytes": "912"},
+            {"path": place + name, "kind": kind, "sha256": f"{size:064x}", "bytes": str(size),
+             "instanceId": "i-0a00005e2d", "pid": 812}
+            for name, kind, size in files
         ],
-        "missing": [{"path": f"{directory}/profile_nc_9_session_1.ntff", "bytes": "20000000000", "reason": "too large"}],
+        "missing": [{"path": place + "profile_nc_9_session_1.ntff", "bytes": "20000000000", "reason": "too large"}],
         "hidden": "2",
     }
 

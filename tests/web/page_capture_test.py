@@ -51,7 +51,7 @@ class CapturePage(PageCase):
                          "control.dispatchEvent(new Event('input', {bubbles: true}));", selector, value)
 
     def export(self, folder, file_format, ending):
-        """Downloads what the form says and returns the file."""
+        """Downloads with the values of the form and returns the file."""
         self.choose("#export-format", file_format)
         self.browser.run("document.querySelector('.downloads').textContent = ''")
         self.browser.click("#export-save")

@@ -17,16 +17,18 @@ export function artifactSection(
   const notListed = parseCount(list.notListed), hidden = parseCount(list.hidden);
   const notes = [
     notListed ? `${formatCount(notListed)} more are not listed; neurontrace export ${
-                    captureId} --to DIRECTORY delivers all of them.` :
-                '',
+                    captureId} --to DIRECTORY delivers all of them.`
+              : '',
     hidden ? `${formatCount(hidden)} more are not certainly files of your workers, and are hidden.` : ''
   ].filter(text => text);
   return element(
       'section', {class: 'artifacts', 'aria-labelledby': 'artifacts-title'},
       element('h2', {id: 'artifacts-title'}, `Artifacts (${formatCount(artifacts.length)})`),
-      artifacts.length + missing.length + notListed + hidden === 0 && notice(
-          'empty', 'This capture has no files of the vendor’s profiler',
-          'Jobs write them with NEURON_RT_INSPECT_ENABLE=1; agents collect them from the directories of --inspect-dir.'),
+      artifacts.length + missing.length + notListed + hidden === 0 &&
+          notice(
+              'empty', 'This capture has no files of the vendor’s profiler',
+              'Jobs write them with NEURON_RT_INSPECT_ENABLE=1, and agents collect them from the directories of ' +
+                  '--inspect-dir.'),
       artifacts.length > 0 && table(api, captureId, artifacts, downloads),
       ...notes.map(text => element('p', {class: 'faint'}, text)), missing.length > 0 && lost(list));
 }
@@ -61,8 +63,7 @@ function table(api: ApiClient, captureId: string, artifacts: Artifact[], downloa
           show: artifact => button(
               'Download',
               () => downloads.start(
-                  nameOf(artifact),
-                  name => api.artifactAddress(captureId, {sha256: artifact.sha256, download: name})),
+                  nameOf(artifact), name => api.artifactAddress(captureId, {sha256: artifact.sha256, download: name})),
               {'aria-label': `Download ${nameOf(artifact)}`})
         },
       ],

@@ -102,11 +102,10 @@ export class CapturePage implements Page {
     } catch (error) {
       if (this.closed) return;
       const {message, hint} = describeError(error);
-      replaceChildren(
-          place, notice('error', `${failure}: ${message}`, hint, button('Try again', () => {
-                          replaceChildren(place, notice('loading', 'Loading'));
-                          void this.showPart(place, failure, make);
-                        })));
+      replaceChildren(place, notice('error', `${failure}: ${message}`, hint, button('Try again', () => {
+                                      replaceChildren(place, notice('loading', 'Loading'));
+                                      void this.showPart(place, failure, make);
+                                    })));
     }
   }
 }
@@ -139,8 +138,10 @@ function factSection(facts: CaptureFacts): HTMLElement {
 export function retentionText(facts: CaptureFacts, isContinuous: boolean): string {
   const {spec, stoppedRealtimeNs} = facts.capture, keepNs = parseInteger(spec?.retentionNs);
   const length = formatDuration(Number(keepNs));
-  if (isContinuous && facts.isLive) return keepNs ? `events of the last ${length}` : 'until the space chosen at its start is full';
+  if (isContinuous && facts.isLive)
+    return keepNs ? `events of the last ${length}` : 'until the space chosen at its start is full';
   if (isContinuous || keepNs === 0n) return 'until somebody deletes it (--keep-for at its start sets a time)';
   const stopped = parseInteger(stoppedRealtimeNs);
-  return stopped ? `for ${length} after its end, until about ${formatUtc(stopped + keepNs)} UTC` : `for ${length} after its end`;
+  return stopped ? `for ${length} after its end, until about ${formatUtc(stopped + keepNs)} UTC`
+                 : `for ${length} after its end`;
 }

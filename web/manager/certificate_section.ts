@@ -64,16 +64,14 @@ function workerTable(workers: WorkerCertificate[]): HTMLElement {
               title: 'Lost',
               numeric: true,
               value: worker => parseCount(worker.account?.lost),
-              show: worker =>
-                  formatCount(parseCount(worker.account?.lost)) + (worker.account?.lostUnknown ? ' +?' : '')
+              show: worker => formatCount(parseCount(worker.account?.lost)) + (worker.account?.lostUnknown ? ' +?' : '')
             },
             {
               title: 'Gaps',
               numeric: true,
               value: worker => parseCount(worker.gapsSumNs),
-              show: worker => parseCount(worker.gaps)
-                  ? `${worker.gaps}, ${formatDuration(parseCount(worker.gapsSumNs))}`
-                  : '0'
+              show: worker =>
+                  parseCount(worker.gaps) ? `${worker.gaps}, ${formatDuration(parseCount(worker.gapsSumNs))}` : '0'
             },
             {title: 'Clock', value: worker => worker.clock?.words ?? ''},
             {title: 'Detail', value: worker => worker.detail ?? '', style: 'wide'},
@@ -85,7 +83,6 @@ function workerTable(workers: WorkerCertificate[]): HTMLElement {
 
 function lines(title: string, texts: string[]|undefined): HTMLElement|null {
   return texts?.length
-      ? element(
-            'div', {}, element('h3', {}, title), element('ul', {}, ...texts.map(text => element('li', {}, text))))
+      ? element('div', {}, element('h3', {}, title), element('ul', {}, ...texts.map(text => element('li', {}, text))))
       : null;
 }

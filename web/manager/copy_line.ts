@@ -10,8 +10,8 @@ export interface CopyLine {
 export function copyLine(text: string, note = ''): CopyLine {
   const code = element('code', {tabindex: '0'}), remark = element('span', {class: 'faint'});
   const copy = button('Copy', () => {
-    navigator.clipboard.writeText(code.textContent ?? '').then(
-        () => copy.textContent = 'Copied', () => copy.textContent = 'Select and copy it');
+    navigator.clipboard.writeText(code.textContent ?? '')
+        .then(() => copy.textContent = 'Copied', () => copy.textContent = 'Select and copy it');
   });
   const line: CopyLine = {
     element: element('div', {class: 'copy-line'}, code, copy, remark),

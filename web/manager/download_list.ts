@@ -34,7 +34,8 @@ export class DownloadList {
 
   // `address` makes the address of a download with a name.
   start(label: string, address: (name: string) => string): void {
-    const name = [...crypto.getRandomValues(new Uint8Array(12))].map(byte => byte.toString(16).padStart(2, '0')).join('');
+    const name =
+        [...crypto.getRandomValues(new Uint8Array(12))].map(byte => byte.toString(16).padStart(2, '0')).join('');
     const entry: Entry = {name, label, line: element('div', {class: 'download'}), unknown: 0};
     replaceChildren(entry.line, element('span', {}, `${label} starts`));
     this.element.prepend(entry.line);

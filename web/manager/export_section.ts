@@ -43,7 +43,8 @@ export class ExportSection {
     this.save = button('Download', () => this.download(), {class: 'primary', id: 'export-save'});
     const length = layout ? formatDuration(layout.end - layout.begin) : '';
     this.element = element(
-        'section', {class: 'exports', 'aria-labelledby': 'exports-title'}, element('h2', {id: 'exports-title'}, 'Export'),
+        'section', {class: 'exports', 'aria-labelledby': 'exports-title'},
+        element('h2', {id: 'exports-title'}, 'Export'),
         element(
             'form', {
               class: 'export-form',

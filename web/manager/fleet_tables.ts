@@ -179,9 +179,10 @@ function standingExports(): FleetTable {
         {title: 'Formats', value: rule => (rule.formats ?? []).join(', ')},
         {
           title: 'Captures',
-          value: rule =>
-              [rule.capture ? `named ${rule.capture}` : 'all', rule.job ? `of job ${rule.job}` : '',
-               rule.incomplete ? '' : 'if complete'].filter(part => part).join(' ')
+          value: rule => [rule.capture ? `named ${rule.capture}` : 'all', rule.job ? `of job ${rule.job}` : '',
+                          rule.incomplete ? '' : 'if complete']
+                             .filter(part => part)
+                             .join(' ')
         },
         count('Pending', rule => rule.pending),
         count('Done', rule => rule.done),

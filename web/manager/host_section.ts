@@ -40,7 +40,8 @@ export class HostSection {
   }
 
   private async load(): Promise<void> {
-    const wait = notice('loading', 'Reading host samples'), next = this.streams.slice(this.shown, this.shown + kHostsStep);
+    const wait = notice('loading', 'Reading host samples'),
+          next = this.streams.slice(this.shown, this.shown + kHostsStep);
     this.body.append(wait);
     try {
       const {layout, base} = this;
@@ -69,22 +70,26 @@ export class HostSection {
   }
 
   private show(asked: number[], tile: SpanTile): void {
-    const hosts = new Map(hostSeries(tile.rows).map(host => [host.stream, host])), span = (tile.to - tile.from) / tile.unitNs;
+    const hosts = new Map(hostSeries(tile.rows).map(host => [host.stream, host])),
+          span = (tile.to - tile.from) / tile.unitNs;
     for (const number of asked) {
       const stream = this.layout.stream(number), host = hosts.get(number);
       const name = this.layout.instances[stream?.instance ?? -1]?.label ?? stream?.label ?? String(number);
-      this.body.append(host ? chartsOf(name, host, span) : element(
-                                                               'figure', {class: 'host'},
-                                                               element('figcaption', {}, element('strong', {}, name)),
-                                                               element('p', {class: 'faint'}, 'no sample')));
+      this.body.append(
+          host ? chartsOf(name, host, span)
+               : element(
+                     'figure', {class: 'host'}, element('figcaption', {}, element('strong', {}, name)),
+                     element('p', {class: 'faint'}, 'no sample')));
     }
     if (tile.cut) this.body.append(element('p', {class: 'faint'}, tile.cut));
     if (this.shown < this.streams.length) {
-      const more = button(`Show ${formatCount(Math.min(kHostsStep, this.streams.length - this.shown))} more of ${
-                              formatCount(this.streams.length)} hosts`, () => {
-                                more.remove();
-                                void this.load();
-                              });
+      const more = button(
+          `Show ${formatCount(Math.min(kHostsStep, this.streams.length - this.shown))} more of ${
+              formatCount(this.streams.length)} hosts`,
+          () => {
+            more.remove();
+            void this.load();
+          });
       this.body.append(more);
     }
     const length = formatDuration(this.layout.end - this.layout.begin);
@@ -94,16 +99,21 @@ export class HostSection {
 
 function chartsOf(name: string, host: HostSeries, span: number): HTMLElement {
   const cpu = Math.round(highest(host.cpu)), busiest = Math.round(highest(host.busiest));
-  const used = host.usedBytes ? `, ${formatBytes(host.usedBytes)}${host.totalBytes ? ` of ${formatBytes(host.totalBytes)}` : ''}` : '';
+  const used = host.usedBytes
+      ? `, ${formatBytes(host.usedBytes)}${host.totalBytes ? ` of ${formatBytes(host.totalBytes)}` : ''}`
+                                                           : '';
   const processors = host.processors ? ` of ${formatCount(host.processors)} processors` : '';
   return element(
       'figure', {class: 'host'}, element('figcaption', {}, element('strong', {}, name)),
-      chart(`Processors: up to ${cpu} %${processors}, the busiest one ${busiest} %`, [
-        ['busiest', stepPath(host.busiest, span, kWidth, kHeight)], ['cpu', stepPath(host.cpu, span, kWidth, kHeight)]
-      ]),
-      chart(`Memory: up to ${Math.round(highest(host.memory))} %${used}`, [
-        ['memory', stepPath(host.memory, span, kWidth, kHeight)]
-      ]));
+      chart(
+          `Processors: up to ${cpu} %${processors}, the busiest one ${busiest} %`,
+          [
+            ['busiest', stepPath(host.busiest, span, kWidth, kHeight)],
+            ['cpu', stepPath(host.cpu, span, kWidth, kHeight)]
+          ]),
+      chart(
+          `Memory: up to ${Math.round(highest(host.memory))} %${used}`,
+          [['memory', stepPath(host.memory, span, kWidth, kHeight)]]));
 }
 
 function chart(label: string, lines: [string, string][]): HTMLElement {

@@ -44,7 +44,8 @@ function eventSentence(certificate: Certificate, workers: WorkerCertificate[]): 
   if (certificate.complete)
     return `Every event that the runtime produced is stored: ${count(stored, 'event')} of ${source}.`;
   const lost = `${formatCount(parseCount(account?.lost))}${account?.lostUnknown ? ' and an unknown number more' : ''}`;
-  return `Of ${count(expected, 'expected event')} of ${source}, ${formatCount(stored)} are stored and ${lost} are lost.`;
+  return `Of ${count(expected, 'expected event')} of ${source}, ${formatCount(stored)} are stored and ${
+      lost} are lost.`;
 }
 
 function named<T>(list: T[], text: (entry: T) => string): string {
@@ -60,13 +61,13 @@ function lossSentences(certificate: Certificate): string[] {
 function absenceSentences(workers: WorkerCertificate[]): string[] {
   const absent = workers.filter(worker => !['WORKER_PART_RECORDED', 'WORKER_PART_IDLE'].includes(worker.part ?? ''));
   if (!absent.length) return workers.length ? ['Every worker took part.'] : ['No worker took part.'];
-  const text = (worker: WorkerCertificate): string =>
-      [
-        workerName(worker), enumText(worker.part, 'WORKER_PART_'),
-        worker.absence && worker.absence !== 'WORKER_ABSENCE_NONE' ? enumText(worker.absence, 'WORKER_ABSENCE_') : '',
-        worker.detail ?? ''
-      ].filter(part => part)
-          .join(', ');
+  const text = (worker: WorkerCertificate): string => [workerName(worker), enumText(worker.part, 'WORKER_PART_'),
+                                                       worker.absence && worker.absence !== 'WORKER_ABSENCE_NONE'
+                                                           ? enumText(worker.absence, 'WORKER_ABSENCE_')
+                                                           : '',
+                                                       worker.detail ?? '']
+                                                          .filter(part => part)
+                                                          .join(', ');
   return [`${formatCount(absent.length)} of ${count(workers.length, 'worker')} did not record to the end: ${
       named(absent, text)}.`];
 }
@@ -76,7 +77,9 @@ function clockSentences(workers: WorkerCertificate[]): string[] {
   if (!clocks.length) return [];
   if (aligned.length < clocks.length)
     return [`The clocks of ${formatCount(clocks.length - aligned.length)} of ${
-        count(clocks.length, 'worker')} are not aligned: compare their times with those of other instances only roughly.`];
+        count(
+            clocks.length,
+            'worker')} are not aligned: compare their times with those of other instances only roughly.`];
   const bound = aligned.reduce((most, worker) => Math.max(most, parseCount(worker.clock?.boundNs)), 0);
   return [`All clocks are aligned; no time is more than ${formatDuration(bound)} off.`];
 }
@@ -101,7 +104,8 @@ function hostSentences(certificate: Certificate): string[] {
 function jobSentences(certificate: Certificate): string[] {
   return (certificate.jobs ?? []).map(job => {
     const world = parseCount(job.worldSize), seen = parseCount(job.ranksSeen);
-    const ranks = world ? `${formatCount(seen)} of ${count(world, 'rank')} were seen` : `${count(seen, 'rank')} were seen`;
+    const ranks =
+        world ? `${formatCount(seen)} of ${count(world, 'rank')} were seen` : `${count(seen, 'rank')} were seen`;
     const conflicts = job.conflicts?.length ? `; contradictions: ${named(job.conflicts, text => text)}` : '';
     return `Job ${job.job || 'without a name'}: ${ranks}${conflicts}.`;
   });

@@ -60,8 +60,8 @@ export function artifactCommand(file: ArtifactFile, all: ArtifactFile[]): {comma
   if (file.kind === 'neff') {
     const profile = all.find(other => other.kind === 'ntff' && modelOf(other, [file]) === file);
     return {
-      command:
-          `neuron-explorer view -n ${shellWord(nameOf(file.path))} -s ${profile ? shellWord(nameOf(profile.path)) : 'PROFILE.ntff'}`,
+      command: `neuron-explorer view -n ${shellWord(nameOf(file.path))} -s ${
+          profile ? shellWord(nameOf(profile.path)) : 'PROFILE.ntff'}`,
       note: profile ? 'Download both files into one directory.' : 'A model is opened with a device profile of it.'
     };
   }

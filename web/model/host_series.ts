@@ -5,9 +5,9 @@ import {TileRow} from './span_tile';
 export interface HostSeries {
   stream: number;
   processors: number;
-  cpu: Steps;       // average of all processors, in percent
-  busiest: Steps;   // the busiest one at each time, in percent
-  memory: Steps;    // in use, in percent
+  cpu: Steps;          // average of all processors, in percent
+  busiest: Steps;      // the busiest one at each time, in percent
+  memory: Steps;       // in use, in percent
   usedBytes: number;   // the highest
   totalBytes: number;  // 0: unknown
 }
@@ -27,7 +27,15 @@ export function hostSeries(rows: TileRow[]): HostSeries[] {
     if (!cpu && !memory) continue;
     let host = byStream.get(row.stream);
     if (!host) {
-      host = {stream: row.stream, processors: 0, cpu: none(), busiest: none(), memory: none(), usedBytes: 0, totalBytes: 0};
+      host = {
+        stream: row.stream,
+        processors: 0,
+        cpu: none(),
+        busiest: none(),
+        memory: none(),
+        usedBytes: 0,
+        totalBytes: 0
+      };
       byStream.set(row.stream, host);
       processors.set(row.stream, new Map());
     }

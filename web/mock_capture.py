@@ -172,6 +172,7 @@ class MockCapture:
                 "name": name,
                 "source": "counter",
                 "order": number,
+                "unit": "",
                 "max": highest,
                 "events": [],
                 "samples": taken,

@@ -5,7 +5,7 @@ import {Capture} from '../api/api_types';
 import {CaptureLayout} from '../model/capture_layout';
 import {formatBytes, formatCount, formatDuration, formatUtc} from '../model/text_format';
 import {parseCount, parseInteger, TimeBase} from '../model/time_base';
-import {button, element, notice, replaceChildren} from '../widgets/dom';
+import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
 import {Navigation, Page} from '../widgets/navigation';
 
 import {artifactSection} from './artifact_section';
@@ -33,7 +33,8 @@ export class CapturePage implements Page {
         element(
             'header', {class: 'top-bar'}, link(navigation, '/', '‹ Captures'), this.title,
             element('span', {class: 'id'}, id), element('span', {class: 'grow'}),
-            link(navigation, `/capture/${encodeURIComponent(id)}`, 'Timeline')),
+            link(navigation, `/capture/${encodeURIComponent(id)}`, 'Timeline'),
+            iconButton('refresh', 'Refresh', () => void this.load())),
         this.body);
     void this.load();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import {certificateSentences, enumText, lossText} from '../model/certificate_sentences';
+import {certificateSentences, enumText, kNamedMax, lossText} from '../model/certificate_sentences';
 import {Certificate, WorkerCertificate} from '../model/certificate_types';
 import {formatCount, formatDuration} from '../model/text_format';
 import {parseCount} from '../model/time_base';
@@ -8,7 +8,7 @@ import {element} from '../widgets/dom';
 
 // What a capture holds and lacks: the verdict, the same in sentences, and the account of each worker as a table.
 export function certificateSection(certificate: Certificate): HTMLElement {
-  const {account} = certificate, isComplete = certificate.complete === true;
+  const {account} = certificate, losses = account?.losses ?? [], isComplete = certificate.complete === true;
   const numbers: [string, number][] = [
     ['Expected', parseCount(account?.expected)], ['Captured', parseCount(account?.captured)],
     ['Stored', parseCount(account?.stored)], ['Lost', parseCount(account?.lost)]
@@ -28,7 +28,8 @@ export function certificateSection(certificate: Certificate): HTMLElement {
                   'div', {}, element('span', {class: 'faint'}, label), element('strong', {}, formatCount(value))))),
       element('ul', {class: 'sentences'}, ...certificateSentences(certificate).map(text => element('li', {}, text))),
       lines('Against completeness', certificate.findings), lines('Good to know', certificate.notes),
-      lines('Losses by place and reason', account?.losses?.map(lossText)), workerTable(certificate.workers ?? []));
+      losses.length > kNamedMax && lines('Losses by place and reason', losses.map(lossText)),
+      workerTable(certificate.workers ?? []));
 }
 
 function workerTable(workers: WorkerCertificate[]): HTMLElement {

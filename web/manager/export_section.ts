@@ -41,7 +41,7 @@ export class ExportSection {
       private readonly api: ApiClient, private readonly captureId: string, private readonly base: TimeBase|null,
       private readonly layout: CaptureLayout|null, private readonly downloads: DownloadList) {
     this.save = button('Download', () => this.download(), {class: 'primary', id: 'export-save'});
-    const length = layout ? formatDuration(layout.end - layout.begin) : '';
+    if (layout) this.to.placeholder = `the end, ${formatDuration(layout.end - layout.begin)} after the beginning`;
     this.element = element(
         'section', {class: 'exports', 'aria-labelledby': 'exports-title'},
         element('h2', {id: 'exports-title'}, 'Export'),
@@ -53,8 +53,8 @@ export class ExportSection {
                 this.download();
               }
             },
-            field('Format', this.format), field(length ? `From (of ${length})` : 'From', this.from),
-            field('To', this.to), field('Ranks', this.gids), field('Streams', this.streams), this.save),
+            field('Format', this.format), field('From', this.from), field('To', this.to), field('Ranks', this.gids),
+            field('Streams', this.streams), this.save),
         this.problem, element('p', {class: 'faint'}, 'On the command line, which continues an interrupted export:'),
         this.command.element, downloads.element);
     for (const control of layout ? [] : [this.from, this.to]) {

@@ -4,7 +4,7 @@ import {formatCount, formatDuration} from './text_format';
 import {parseCount} from './time_base';
 
 // Workers and losses that are named one by one; further ones are counted.
-const kNamedMax = 5;
+export const kNamedMax = 5;
 
 // What a capture holds and lacks, in plain sentences. `enum` prefixes of proto3 JSON are removed by enumText.
 export function certificateSentences(certificate: Certificate): string[] {

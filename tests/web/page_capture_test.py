@@ -55,7 +55,7 @@ class CapturePage(PageCase):
         self.choose("#export-format", file_format)
         self.browser.run("document.querySelector('.downloads').textContent = ''")
         self.browser.click("#export-save")
-        self.wait_for_text(".downloads", "is complete")
+        self.wait_for_text(".downloads", "is saved")
         return wait_until(lambda: next(iter(folder.glob(f"{self.capture_id}.{ending}")), None), f"the {file_format} file")
 
     def command(self, file_format, path, *options):
@@ -181,7 +181,7 @@ class CapturePage(PageCase):
                 self.browser.run("document.querySelector(`[aria-label='Download ${arguments[0]}']`).click()", name)
                 wait_until(lambda wanted=folder / name: wanted.exists(), f"{name} to be saved")
                 self.assertTrue((folder / name).read_bytes() == content, name)
-            self.wait_for_text(".downloads", "395_instid_0_vnc_0.ntff is complete: 16 B")
+            self.wait_for_text(".downloads", "395_instid_0_vnc_0.ntff is saved: 16 B")
 
     def test_capture_without_artifacts_says_how_they_come(self):
         self.open_about()

@@ -88,7 +88,7 @@ export class DownloadList {
       const lacks = state.incomplete ? state.verdict : '';
       return this.end(
           entry, lacks ? 'warn' : 'good',
-          sentences(`${file} is complete: ${formatBytes(bytes)}`, lacks, ...state.warnings, ...state.notes));
+          sentences(`${file} is saved: ${formatBytes(bytes)}`, lacks, ...state.warnings, ...state.notes));
     }
     const read = parseCount(state.chunks_read), total = parseCount(state.chunks_total),
           whole = parseCount(state.bytes_total);

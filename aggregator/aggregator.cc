@@ -299,6 +299,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                          .clocks = *owners_.clocks,
                          .exporter = *owners_.exports,
                          .exports = owners_.exports->calls(),
+                         .standing_exports = owners_.exports->standing(),
                          .watches = watches_,
                          .viewer = views_,
                          .views = views_.calls(),

@@ -2,7 +2,7 @@
 import {ApiClient} from './api/api_client';
 import {ApiError, describeError} from './api/api_error';
 import {Session} from './api/api_types';
-import {CertificatePage} from './manager/certificate_page';
+import {CapturePage} from './manager/capture_page';
 import {ManagerPage} from './manager/manager_page';
 import {timelineLoading, TimelinePage} from './timeline/timeline_page';
 import {TimelineState} from './timeline/timeline_state';
@@ -11,7 +11,7 @@ import {Navigation, Page} from './widgets/navigation';
 import {Theme} from './widgets/theme';
 import {Toasts} from './widgets/toasts';
 
-// Shows the page that the address names: the manager, a capture's timeline, or its certificate.
+// Shows the page that the address names: the manager, a capture's timeline, or what is known about it.
 class App implements Navigation {
   private readonly api = new ApiClient();
   private readonly theme = new Theme();
@@ -34,7 +34,8 @@ class App implements Navigation {
   }
 
   private async show(): Promise<void> {
-    const path = this.shownPath = location.pathname, match = /^\/capture\/([^/]+)(\/certificate)?\/?$/.exec(path);
+    const path = this.shownPath = location.pathname,
+          match = /^\/capture\/([^/]+)(\/about|\/certificate)?\/?$/.exec(path);
     this.page?.close();
     this.page = null;
     replaceChildren(this.root, match ? timelineLoading(decode(match[1])) : notice('loading', 'Loading'));
@@ -51,8 +52,8 @@ class App implements Navigation {
     }
   }
 
-  private async capturePage(id: string, isCertificate: boolean): Promise<Page> {
-    if (isCertificate) return new CertificatePage(this.api, this, id);
+  private async capturePage(id: string, isAbout: boolean): Promise<Page> {
+    if (isAbout) return new CapturePage(this.api, this, id);
     const state = new TimelineState(id, await this.api.layout(id));
     return new TimelinePage(this.api, this.toasts, this, this.theme, state);
   }

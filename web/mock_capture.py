@@ -158,27 +158,26 @@ class MockCapture:
         def samples(base, spread):
             return [(self.begin + i * STEP, base + spread * chance.random()) for i in range(self.steps())]
 
+        counters = [
+            ("host_cpu average util_percent", 100.0, samples(35, 30)),
+            ("host_cpu 0 util_percent", 100.0, samples(20, 60)),
+            ("host_cpu 1 util_percent", 100.0, samples(30, 60)),
+            ("host_memory used_percent", 100.0, samples(33, 4)),
+            ("host_memory used_bytes", 197e9, samples(170e9, 20e9)),
+            ("host_memory total_bytes", 512e9, samples(512e9, 0)),
+        ]
         return [
             {
-                "row": 1,
-                "name": "CPU",
+                "row": number + 1,
+                "name": name,
                 "source": "counter",
-                "order": 0,
-                "unit": "%",
-                "max": 100.0,
+                "order": number,
+                "unit": "",
+                "max": highest,
                 "events": [],
-                "samples": samples(35, 30),
-            },
-            {
-                "row": 2,
-                "name": "memory",
-                "source": "counter",
-                "order": 1,
-                "unit": "GB",
-                "max": 512.0,
-                "events": [],
-                "samples": samples(180, 20),
-            },
+                "samples": taken,
+            }
+            for number, (name, highest, taken) in enumerate(counters)
         ]
 
     def core_rows(self, stream):

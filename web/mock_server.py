@@ -162,6 +162,7 @@ class Store:
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     store = None
+    downloads = {}  # by the name that the page gave
     options = None
 
     def log_message(self, *args):
@@ -215,6 +216,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if method == "POST"
                 else {"captures": [self.store.capture_json(capture_id) for capture_id in self.store.captures]}
             )
+        if path.startswith("/downloads/"):
+            return self.download(method, path.rsplit("/", 1)[1])
         match = re.fullmatch(r"/captures/([^/]+)(?:/(\w+))?", path)
         if match:
             return self.capture(method, urllib.parse.unquote(match.group(1)), match.group(2), query, body)
@@ -224,6 +227,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "/workers": capture.workers,
             "/clocks": capture.clocks,
             "/triggers": triggers,
+            "/standing-exports": standing_exports,
         }
         if path in tables:
             return tables[path]()
@@ -288,14 +292,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if what == "stop":
             capture.stop()
             entry["stoppedRealtimeNs"] = str(time.time_ns())
-        actions = {"layout": capture.layout, "certificate": lambda: self.store.certificate(capture_id)}
+        actions = {
+            "layout": capture.layout,
+            "certificate": lambda: self.store.certificate(capture_id),
+            "artifacts": artifacts,
+        }
         if what in actions:
             return actions[what]()
         if what == "watch":
             return self.watch(capture)
-        if what in ("spans", "events", "search", "summary", "heat", "export"):
+        if what in ("spans", "events", "search", "summary", "heat", "export", "artifact"):
             return getattr(self, what)(capture, query)
-        return self.store.capture_json(capture_id)
+        return {**self.store.capture_json(capture_id), "certificate": self.store.certificate(capture_id)}
 
     def window(self, capture, query):
         low, high = int(query.get("from", capture.begin)), int(query.get("to", capture.end))
@@ -401,12 +409,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def export(self, capture, query):
         body = json.dumps({"traceEvents": [], "capture": capture.id, "query": query}).encode()
-        self.send(
-            200,
-            body,
-            "application/octet-stream",
-            {"Content-Disposition": f'attachment; filename="{capture.id}.{query["format"]}"'},
-        )
+        self.attach(f'{capture.id}.{query["format"]}', body, query)
+
+    def artifact(self, _, query):
+        found = [one for one in artifacts()["artifacts"] if one["sha256"] == query.get("sha256")]
+        if not found:
+            raise ApiError(404, "NOT_FOUND", "the capture has no artifact with this SHA-256")
+        self.attach(found[0]["path"].rsplit("/", 1)[1], bytes(int(found[0]["bytes"])), query)
+
+    def attach(self, name, body, query):
+        """Sends a file, whose download takes a few seconds if it has a name."""
+        steps = 8 if "download" in query else 1
+        state = self.downloads[query.get("download", "")] = {
+            "state": "running", "file": name, "bytes": "0", "bytes_total": "0", "chunks_read": "0",
+            "chunks_total": str(steps), "incomplete": False, "verdict": "", "warnings": [], "notes": []}
+        for step in range(steps):
+            if state["state"] != "running":
+                self.close_connection = True
+                return
+            state.update(chunks_read=str(step), bytes=str(len(body) * step // steps))
+            time.sleep(0.5 if steps > 1 else 0)
+        state.update(state="done", bytes=str(len(body)), notes=["a mock has no events"])
+        self.send(200, body, "application/octet-stream", {"Content-Disposition": f'attachment; filename="{name}"'})
+
+    def download(self, method, name):
+        state = self.downloads.get(name, {"state": "unknown"})
+        if method == "DELETE" and state["state"] == "running":
+            state["state"] = "cancelled"
+        return state
 
     def watch(self, capture):
         self.send_response(200)
@@ -456,6 +486,36 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
         except OSError:  # the page cancels requests that are superseded
             self.close_connection = True
+
+
+def artifacts():
+    files = [
+        ("395760075800974_instid_0_vnc_0.ntff", "ntff", 81234),
+        ("neff_395760075800974.neff", "neff", 6500000),
+        ("1776672348756756905/ntrace.pb", "ntrace", 912),
+    ]
+    place = "i-0a00005e2d_pid_812/"
+    return {
+        "artifacts": [
+            {"path": place + name, "kind": kind, "sha256": f"{size:064x}", "bytes": str(size),
+             "instanceId": "i-0a00005e2d", "pid": 812}
+            for name, kind, size in files
+        ],
+        "missing": [{"path": place + "profile_nc_9_session_1.ntff", "bytes": "20000000000", "reason": "too large"}],
+        "hidden": "2",
+    }
+
+
+def standing_exports():
+    return {
+        "exports": [
+            {"name": "nightly", "to": "/fsx/traces", "formats": ["perfetto", "parquet"], "capture": "nightly*",
+             "incomplete": True, "pending": "1", "done": "41", "runningCapture": "01JDQ5S7Z3DEMO000000000001",
+             "lastRealtimeNs": str(time.time_ns() - 3600 * 10**9), "lastWrittenTo": "/fsx/traces/neurontrace_01JD"},
+            {"name": "bucket", "to": "s3://traces/<b>", "formats": ["json"], "job": "llama-70b", "failed": "2",
+             "lastRealtimeNs": str(time.time_ns() - 60 * 10**9), "lastProblem": "the bucket is not there"},
+        ]
+    }
 
 
 def triggers():

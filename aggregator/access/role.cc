@@ -131,8 +131,9 @@ bool IsCheckedByItsHandler(std::string_view path) {
   constexpr std::string_view kService = "/neurontrace.v1.OperatorService/";
   if (!path.starts_with(kService)) return false;
   path.remove_prefix(kService.size());
-  constexpr std::array<std::string_view, 6> kCallsOfCaptures = {
-      "StartCapture", "StopCapture", "DeleteCapture", "UpdateCapture", "FireTrigger", "Export"};
+  constexpr std::array<std::string_view, 7> kCallsOfCaptures = {
+      "StartCapture", "StopCapture", "DeleteCapture", "UpdateCapture",
+      "FireTrigger",  "Export",      "GetArtifact"};
   return std::ranges::find(kCallsOfCaptures, path) != kCallsOfCaptures.end();
 }
 

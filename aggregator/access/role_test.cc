@@ -41,6 +41,15 @@ TEST(RoleTest, RolesIncludeLowerRoles) {
   EXPECT_EQ(Refusal(Role::kAdmin, kDelete), "");
 }
 
+TEST(RoleTest, ViewersReadWhatThePageShows) {
+  for (const char* const call :
+       {"GetView", "ListArtifacts", "GetArtifact", "ListStandingExports"}) {
+    const std::string path = std::string("/neurontrace.v1.OperatorService/") + call;
+    EXPECT_EQ(Refusal(Role::kViewer, path), "");
+    EXPECT_NE(Refusal(Role::kAgent, path), "");
+  }
+}
+
 TEST(RoleTest, AgentRoleIsSeparate) {
   EXPECT_EQ(Refusal(Role::kAgent, kUpload), "");
   EXPECT_EQ(Refusal(Role::kAdmin, kUpload), "'x' has the role admin; Upload needs agent");

@@ -105,6 +105,7 @@ OperatorService::OperatorService(const OperatorDeps& deps)
                   .clocks = deps_.clocks,
                   .quota = deps_.quota}),
       updater_({.sessions = sessions_, .store = deps_.store, .leases = deps_.leases}),
+      artifacts_(deps_.store.artifacts()),
       calls_({.directory = directory_,
               .store = deps_.store,
               .access = deps_.access,
@@ -482,6 +483,55 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
     return call->Judge(std::move(status));
   };
   return calls_.Run(*context, {"export", "Export", request->capture_id()}, send);
+}
+
+// A rule is shown to the callers who may see its job.
+grpc::Status OperatorService::ListStandingExports(grpc::ServerContext* context,
+                                                  const v1::ListStandingExportsRequest*,
+                                                  v1::ListStandingExportsReply* reply) {
+  const auto caller = deps_.access.CallerOf(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
+  const v1::ListStandingExportsReply all = deps_.standing_exports.List();
+  for (const v1::StandingExport& rule : all.exports()) {
+    if (CheckOwner(*caller, {.selection = {.job = rule.job()}}).ok()) *reply->add_exports() = rule;
+  }
+  directory_.HideFrom(*caller, *reply);
+  return grpc::Status::OK;
+}
+
+grpc::Status OperatorService::ListArtifacts(grpc::ServerContext* context,
+                                            const v1::CaptureReference* request,
+                                            v1::ListArtifactsReply* reply) {
+  const auto caller = deps_.access.CallerOf(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
+  const auto record = calls_.RecordFor(*context, request->capture_id());
+  if (!record.ok()) return ToGrpcStatus(record.status());
+  auto list = artifacts_.List(*caller, *record);
+  if (!list.ok()) return ToGrpcStatus(list.status());
+  *reply = *std::move(list);
+  return grpc::Status::OK;
+}
+
+// Compiled models leave the aggregator here, so this is logged as exports are.
+grpc::Status OperatorService::GetArtifact(grpc::ServerContext* context,
+                                          const v1::GetArtifactRequest* request,
+                                          grpc::ServerWriter<v1::GetArtifactReply>* writer) {
+  const auto send = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    ASSIGN_OR_RETURN(const CaptureRecord record,
+                     calls_.RecordFor(caller, request->capture_id(), entry));
+    ASSIGN_OR_RETURN(const ArtifactReference artifact,
+                     artifacts_.Find(caller, record, request->sha256()));
+    entry.detail = artifact.place.path();
+    ASSIGN_OR_RETURN(const auto call,
+                     deps_.exports.Take(caller.name, [context] { context->TryCancel(); }));
+    // Held to the end, so that the capture is not deleted meanwhile.
+    const ExportLeases::Lease lease = deps_.leases.Take(record.id);
+    if (lease == nullptr) return NotFound("capture {} is being deleted", record.id.ToString());
+    return call->Judge(artifacts_.Read(artifact, [&](const v1::GetArtifactReply& reply) {
+      return call->Write([&] { return !context->IsCancelled() && writer->Write(reply); });
+    }));
+  };
+  return calls_.Run(*context, {"artifact.read", "GetArtifact", request->capture_id()}, send);
 }
 
 // Reading a capture is what every viewer may do all the time, so it is not in the audit log.

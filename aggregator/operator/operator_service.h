@@ -11,6 +11,7 @@
 #include "aggregator/access/role.h"
 #include "aggregator/clocks/clock_service.h"
 #include "aggregator/operator/audited_calls.h"
+#include "aggregator/operator/capture_artifacts.h"
 #include "aggregator/operator/capture_describer.h"
 #include "aggregator/operator/capture_directory.h"
 #include "aggregator/operator/capture_exporter.h"
@@ -18,6 +19,7 @@
 #include "aggregator/operator/capture_viewer.h"
 #include "aggregator/operator/capture_watch.h"
 #include "aggregator/operator/session_sequence.h"
+#include "aggregator/operator/standing_export_lister.h"
 #include "aggregator/operator/streaming_call_limiter.h"
 #include "aggregator/retention/export_leases.h"
 #include "aggregator/session/coordinator.h"
@@ -44,6 +46,7 @@ struct OperatorDeps {
   ClockService& clocks;
   CaptureExporter& exporter;
   StreamingCallLimiter& exports;
+  const StandingExportLister& standing_exports;
   StreamingCallLimiter& watches;
   CaptureViewer& viewer;
   StreamingCallLimiter& views;
@@ -112,6 +115,15 @@ class OperatorService final : public v1::OperatorService::Service {
   // own destinations need the role operator.
   grpc::Status Export(grpc::ServerContext* context, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportReply>* writer) override;
+  // Lists the rules of the jobs that the caller may see.
+  grpc::Status ListStandingExports(grpc::ServerContext* context,
+                                   const v1::ListStandingExportsRequest*,
+                                   v1::ListStandingExportsReply* reply) override;
+  grpc::Status ListArtifacts(grpc::ServerContext* context, const v1::CaptureReference* request,
+                             v1::ListArtifactsReply* reply) override;
+  // Streams one artifact. Counts as an export, and is written to the audit log as artifact.read.
+  grpc::Status GetArtifact(grpc::ServerContext* context, const v1::GetArtifactRequest* request,
+                           grpc::ServerWriter<v1::GetArtifactReply>* writer) override;
   // Streams one answer of the page in parts. Fails with RESOURCE_EXHAUSTED if too many are being
   // made.
   grpc::Status GetView(grpc::ServerContext* context, const v1::ViewRequest* request,
@@ -132,6 +144,7 @@ class OperatorService final : public v1::OperatorService::Service {
   const CaptureDirectory directory_;
   const CaptureDescriber describer_;
   const CaptureUpdater updater_;
+  const CaptureArtifacts artifacts_;
   const AuditedCalls calls_;
 };
 

@@ -28,5 +28,14 @@ inline constexpr int kWebRequestsOfConnectionMax = 10'000;
 inline constexpr size_t kWebCompressBytesMin = 1'024;
 // How long a call of the aggregator may take to answer a request of the page.
 inline constexpr int kWebCallMsMax = 30'000;
+// Downloads of exports whose progress is known. Beyond: the one that ended first is forgotten, and
+// if none has ended a further one is refused with 429.
+inline constexpr size_t kWebDownloadsMax = 32;
+// Bytes of the name that a page gives a download. Longer: 400.
+inline constexpr size_t kWebDownloadNameBytesMax = 64;
+// Temporary files of one archive: their bytes, and how many grow at once. Beyond: the download
+// fails, and its error names the command that writes the files without an archive.
+inline constexpr uint64_t kWebSpoolBytesMax = uint64_t{8} << 30;
+inline constexpr size_t kWebSpoolFilesMax = 256;
 
 }  // namespace neurontrace::limits

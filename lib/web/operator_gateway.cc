@@ -8,15 +8,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
-#include <chrono>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "lib/base/json_writer.h"
 #include "lib/base/status.h"
 #include "lib/trace/web_limits.h"
+#include "lib/web/api_reply.h"
 #include "lib/web/web_parameters.h"
 
 namespace neurontrace {
@@ -26,7 +24,6 @@ constexpr std::string_view kApi = "/api/v1/";
 // Browsers send cookies to every port of a host: each session has a name of its own, or a second
 // page would sign the first one out.
 constexpr size_t kCookieNameDigits = 8;
-constexpr std::string_view kJson = "application/json; charset=utf-8";
 // Nothing of other sites is loaded, and no other site may frame the page. Canvases are saved
 // through blobs. Opening Perfetto needs a reference to its window, which `same-origin` would cut.
 constexpr std::pair<const char*, const char*> kSecurityHeaders[] = {
@@ -38,165 +35,19 @@ constexpr std::pair<const char*, const char*> kSecurityHeaders[] = {
     {"X-Content-Type-Options", "nosniff"},
     {"Referrer-Policy", "no-referrer"}};
 
-// The HTTP status of each code of gRPC, as google/rpc/code.proto lists them.
-struct CodeName {
-  int http;
-  std::string_view name;
-};
-CodeName NameOf(grpc::StatusCode code) {
-  switch (code) {
-    case grpc::StatusCode::INVALID_ARGUMENT:
-      return {400, "INVALID_ARGUMENT"};
-    case grpc::StatusCode::UNAUTHENTICATED:
-      return {401, "UNAUTHENTICATED"};
-    case grpc::StatusCode::PERMISSION_DENIED:
-      return {403, "PERMISSION_DENIED"};
-    case grpc::StatusCode::NOT_FOUND:
-      return {404, "NOT_FOUND"};
-    case grpc::StatusCode::FAILED_PRECONDITION:
-      return {409, "FAILED_PRECONDITION"};
-    case grpc::StatusCode::ALREADY_EXISTS:
-      return {409, "ALREADY_EXISTS"};
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return {429, "RESOURCE_EXHAUSTED"};
-    case grpc::StatusCode::UNIMPLEMENTED:
-      return {501, "UNIMPLEMENTED"};
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return {504, "DEADLINE_EXCEEDED"};
-    case grpc::StatusCode::UNAVAILABLE:
-      return {503, "UNAVAILABLE"};
-    default:
-      return {500, "INTERNAL"};
-  }
-}
-
-WebReply ErrorReply(const grpc::Status& status) {
-  const auto [http, name] = NameOf(status.error_code());
-  JsonWriter json;
-  json.Open('{').Key("error").Open('{');
-  json.Member("code", name).Member("message", status.error_message()).Close('}').Close('}');
-  WebReply reply{.status = http, .content_type = std::string(kJson), .body = json.Take()};
-  if (http == 429) reply.headers.emplace_back("Retry-After", "1");
-  return reply;
-}
-
-WebReply JsonReply(std::string json) {
-  return {.content_type = std::string(kJson),
-          .headers = {{"Cache-Control", "no-store"}},
-          .body = std::move(json)};
-}
-
-WebReply MessageReply(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
-  if (!status.ok()) return ErrorReply({grpc::StatusCode::INTERNAL, status.ToString()});
-  return JsonReply(std::move(json));
-}
-
-// Parses the body into a message. Members that the message does not have are refused.
-grpc::Status ParseBody(const std::string& body, google::protobuf::Message& message) {
-  const auto status = google::protobuf::util::JsonStringToMessage(body, &message);
-  if (status.ok()) return grpc::Status::OK;
-  return {grpc::StatusCode::INVALID_ARGUMENT, "the request's body: " + status.ToString()};
-}
-
 // Compares in a time that does not tell how much of the token is right.
 bool IsToken(std::string_view text, std::string_view token) {
   return text.size() == token.size() && CRYPTO_memcmp(text.data(), token.data(), token.size()) == 0;
 }
 
-// Parses a time of the query. An empty text is 0, which stands for an open end.
-bool ParseTime(std::string_view text, uint64_t& time_ns) {
-  if (text.empty()) return true;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), time_ns);
-  return error == std::errc() && rest == text.data() + text.size();
-}
-
-// Parses "8-15,20" into the ranks that an export selects. An empty text selects all.
-grpc::Status AddRanks(std::string_view text, v1::ExportRequest& message) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(','), text.size());
-    const std::string_view part = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const size_t dash = std::min(part.find('-'), part.size());
-    const std::string_view last = part.substr(std::min(dash + 1, part.size()));
-    int64_t first_gid = 0;
-    int64_t last_gid = 0;
-    const auto parse = [](std::string_view digits, int64_t& number) {
-      const auto [rest, error] =
-          std::from_chars(digits.data(), digits.data() + digits.size(), number);
-      return error == std::errc() && rest == digits.data() + digits.size() && number >= 0;
-    };
-    if (!parse(part.substr(0, dash), first_gid) ||
-        !parse(last.empty() ? part.substr(0, dash) : last, last_gid) || last_gid < first_gid) {
-      return {grpc::StatusCode::INVALID_ARGUMENT,
-              "gids: write ranks and ranges between commas, for example 8-15,20"};
-    }
-    v1::GidRange& range = *message.add_worker_gids();
-    range.set_first(first_gid);
-    range.set_last(last_gid);
-  }
-  return grpc::Status::OK;
-}
-
 }  // namespace
-
-// Every call that is being made, so that Stop can end it.
-class OperatorGateway::Calls {
- public:
-  // A call's context for as long as the call lasts.
-  class Call {
-   public:
-    explicit Call(std::shared_ptr<Calls> calls) : calls_(std::move(calls)) {
-      calls_->Add(&context_);
-    }
-    ~Call() { calls_->Remove(&context_); }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-
-    grpc::ClientContext* context() { return &context_; }
-    // Limits calls that answer at once; streams have no such limit.
-    Call& WithDeadline() {
-      context_.set_deadline(std::chrono::system_clock::now() +
-                            std::chrono::milliseconds(limits::kWebCallMsMax));
-      return *this;
-    }
-
-   private:
-    const std::shared_ptr<Calls> calls_;
-    grpc::ClientContext context_;
-  };
-
-  // Ends the calls, and every later one at once.
-  void Stop() {
-    const MutexLock lock(mutex_);
-    has_stopped_ = true;
-    for (grpc::ClientContext* const context : contexts_) context->TryCancel();
-  }
-
- private:
-  void Add(grpc::ClientContext* context) {
-    const MutexLock lock(mutex_);
-    contexts_.insert(context);
-    if (has_stopped_) context->TryCancel();
-  }
-  void Remove(grpc::ClientContext* context) {
-    const MutexLock lock(mutex_);
-    contexts_.erase(context);
-  }
-
-  Mutex mutex_;
-  std::set<grpc::ClientContext*> contexts_ NT_GUARDED_BY(mutex_);
-  bool has_stopped_ NT_GUARDED_BY(mutex_) = false;
-};
 
 // The changes of a capture as server-sent events (WHATWG HTML standard, 9.2).
 class OperatorGateway::CaptureEvents final : public WebStream {
  public:
   // Gives its place among `watches` back at its end.
-  CaptureEvents(v1::OperatorService::StubInterface& service, const std::shared_ptr<Calls>& calls,
+  CaptureEvents(v1::OperatorService::StubInterface& service,
+                const std::shared_ptr<OperatorCalls>& calls,
                 std::shared_ptr<std::atomic<int>> watches, const std::string& id)
       : watches_(std::move(watches)), call_(calls) {
     v1::CaptureReference request;
@@ -225,45 +76,8 @@ class OperatorGateway::CaptureEvents final : public WebStream {
 
  private:
   const std::shared_ptr<std::atomic<int>> watches_;
-  Calls::Call call_;
+  OperatorCalls::Call call_;
   std::unique_ptr<grpc::ClientReaderInterface<v1::Capture>> reader_;
-};
-
-// The bytes of an export with one file.
-class OperatorGateway::ExportBytes final : public WebStream {
- public:
-  ExportBytes(v1::OperatorService::StubInterface& service, const std::shared_ptr<Calls>& calls,
-              const v1::ExportRequest& request)
-      : call_(calls), reader_(service.Export(call_.context(), request)) {}
-
-  // Reads up to the first bytes, so that a refused export is answered with its error.
-  grpc::Status Begin(std::string& piece) {
-    switch (Read(piece)) {
-      case Next::kMore:
-        return grpc::Status::OK;
-      case Next::kEnd:
-        return {grpc::StatusCode::FAILED_PRECONDITION, "there is nothing to export"};
-      case Next::kFailed:
-        break;
-    }
-    return status_;
-  }
-
-  Next Read(std::string& piece) override {
-    v1::ExportReply reply;
-    while (reader_->Read(&reply)) {
-      if (reply.data().empty()) continue;
-      piece = std::move(*reply.mutable_data());
-      return Next::kMore;
-    }
-    status_ = reader_->Finish();
-    return status_.ok() ? Next::kEnd : Next::kFailed;
-  }
-
- private:
-  Calls::Call call_;
-  std::unique_ptr<grpc::ClientReaderInterface<v1::ExportReply>> reader_;
-  grpc::Status status_;
 };
 
 OperatorGateway::OperatorGateway(v1::OperatorService::StubInterface& service,
@@ -272,14 +86,16 @@ OperatorGateway::OperatorGateway(v1::OperatorService::StubInterface& service,
       assets_(assets),
       options_(std::move(options)),
       cookie_name_("neurontrace_" + options_.token.substr(0, kCookieNameDigits)),
-      calls_(std::make_shared<Calls>()),
-      watches_(std::make_shared<std::atomic<int>>(0)) {}
+      calls_(std::make_shared<OperatorCalls>()),
+      watches_(std::make_shared<std::atomic<int>>(0)),
+      downloads_(service_, calls_) {}
 
 OperatorGateway::~OperatorGateway() = default;
 
 void OperatorGateway::Stop() { calls_->Stop(); }
 
-// A pattern is a path below /api/v1/ in which * stands for the id of a capture.
+// A pattern is a path below /api/v1/ in which * stands for the id of a capture, or the name of a
+// download.
 struct OperatorGateway::Route {
   std::string_view method;
   std::string_view pattern;
@@ -299,10 +115,15 @@ const std::vector<OperatorGateway::Route>& OperatorGateway::Routes() {
       {"GET", "captures/*/certificate", &OperatorGateway::GetCertificate},
       {"GET", "captures/*/watch", &OperatorGateway::WatchCapture},
       {"GET", "captures/*/export", &OperatorGateway::Export},
+      {"GET", "captures/*/artifacts", &OperatorGateway::ListArtifacts},
+      {"GET", "captures/*/artifact", &OperatorGateway::GetArtifact},
+      {"GET", "downloads/*", &OperatorGateway::GetDownload},
+      {"DELETE", "downloads/*", &OperatorGateway::CancelDownload},
       {"GET", "agents", &OperatorGateway::ListAgents},
       {"GET", "workers", &OperatorGateway::ListWorkers},
       {"GET", "clocks", &OperatorGateway::ListClocks},
       {"GET", "triggers", &OperatorGateway::ListTriggers},
+      {"GET", "standing-exports", &OperatorGateway::ListStandingExports},
   };
   return routes;
 }
@@ -333,9 +154,9 @@ std::optional<WebReply> OperatorGateway::RefuseForeign(const WebRequest& request
   const bool is_known = host == "localhost" || host == "127.0.0.1" || host == "[::1]" ||
                         std::ranges::count(options_.hosts, host) > 0;
   if (!is_known) {
-    return ErrorReply({grpc::StatusCode::PERMISSION_DENIED,
-                       "the host name of the address is unknown; use 127.0.0.1, or name it with "
-                       "--host"});
+    return ErrorReply(
+        {grpc::StatusCode::PERMISSION_DENIED, "the host name of the address is unknown"},
+        "Use 127.0.0.1, or start the command with `neurontrace view --host NAME`.");
   }
   if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
   // Pages of other sites can send requests with the cookie, but cannot set these headers.
@@ -343,7 +164,8 @@ std::optional<WebReply> OperatorGateway::RefuseForeign(const WebRequest& request
   if (!is_own || !request.content_type.starts_with("application/json")) {
     return ErrorReply({grpc::StatusCode::PERMISSION_DENIED,
                        "changes need the content type application/json and come from the page "
-                       "itself"});
+                       "itself"},
+                      "Use the page of this address, or send these headers.");
   }
   return std::nullopt;
 }
@@ -413,7 +235,11 @@ WebReply OperatorGateway::Api(const WebRequest& request) {
   std::string path = request.path.substr(kApi.size());
   std::string id;
   constexpr std::string_view kCaptures = "captures/";
-  if (path.starts_with(kCaptures)) {
+  constexpr std::string_view kDownloads = "downloads/";
+  if (path.starts_with(kDownloads)) {
+    id = path.substr(kDownloads.size());
+    path.replace(kDownloads.size(), id.size(), "*");
+  } else if (path.starts_with(kCaptures)) {
     const size_t end = std::min(path.find('/', kCaptures.size()), path.size());
     id = path.substr(kCaptures.size(), end - kCaptures.size());
     path.replace(kCaptures.size(), id.size(), "*");
@@ -433,7 +259,8 @@ WebReply OperatorGateway::Api(const WebRequest& request) {
   }
   if (has_path) {
     WebReply reply =
-        ErrorReply({grpc::StatusCode::UNIMPLEMENTED, "the method is not supported here"});
+        ErrorReply({grpc::StatusCode::UNIMPLEMENTED, "the method is not supported here"},
+                   "docs/formats/view_api.md lists the methods of each address.");
     reply.status = 405;
     return reply;
   }
@@ -453,21 +280,21 @@ WebReply OperatorGateway::GetSession(const WebRequest&, const std::string&) {
 }
 
 WebReply OperatorGateway::GetStatus(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::GetStatusReply reply;
   const grpc::Status status = service_.GetStatus(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::ListCaptures(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListCapturesReply reply;
   const grpc::Status status = service_.ListCaptures(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::GetCapture(const WebRequest&, const std::string& id) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::CaptureReference request;
   request.set_capture_id(id);
   v1::Capture reply;
@@ -476,7 +303,7 @@ WebReply OperatorGateway::GetCapture(const WebRequest&, const std::string& id) {
 }
 
 WebReply OperatorGateway::GetCertificate(const WebRequest&, const std::string& id) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::CaptureReference request;
   request.set_capture_id(id);
   v1::Capture reply;
@@ -502,7 +329,7 @@ WebReply OperatorGateway::StartCapture(const WebRequest& request, const std::str
   v1::Capture reply;
   grpc::Status status;
   {
-    Calls::Call call(calls_);
+    OperatorCalls::Call call(calls_);
     status = service_.StartCapture(call.WithDeadline().context(), message, &reply);
   }
   if (!status.ok()) return ErrorReply(status);
@@ -516,7 +343,7 @@ WebReply OperatorGateway::StartCapture(const WebRequest& request, const std::str
 }
 
 absl::Status OperatorGateway::AwaitPreview(v1::Capture& capture) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::CaptureReference request;
   request.set_capture_id(capture.capture_id());
   const auto reader = service_.WatchCapture(call.WithDeadline().context(), request);
@@ -527,7 +354,7 @@ absl::Status OperatorGateway::AwaitPreview(v1::Capture& capture) {
 }
 
 WebReply OperatorGateway::StopCapture(const WebRequest&, const std::string& id) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::CaptureReference request;
   request.set_capture_id(id);
   v1::Capture reply;
@@ -546,7 +373,7 @@ WebReply OperatorGateway::UpdateCapture(const WebRequest& request, const std::st
                        "capture_id: the address names the capture; omit this member"});
   }
   message.set_capture_id(id);
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::Capture reply;
   const grpc::Status status =
       service_.UpdateCapture(call.WithDeadline().context(), message, &reply);
@@ -563,7 +390,7 @@ WebReply OperatorGateway::DeleteCapture(const WebRequest& request, const std::st
   reference.set_capture_id(id);
   v1::Capture capture;
   {
-    Calls::Call call(calls_);
+    OperatorCalls::Call call(calls_);
     const grpc::Status status =
         service_.GetCapture(call.WithDeadline().context(), reference, &capture);
     if (!status.ok()) return ErrorReply(status);
@@ -575,7 +402,7 @@ WebReply OperatorGateway::DeleteCapture(const WebRequest& request, const std::st
     return ErrorReply({grpc::StatusCode::FAILED_PRECONDITION,
                        "confirm: type the capture's name or id to delete it"});
   }
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::DeleteCaptureReply reply;
   const grpc::Status status =
       service_.DeleteCapture(call.WithDeadline().context(), reference, &reply);
@@ -596,84 +423,70 @@ WebReply OperatorGateway::WatchCapture(const WebRequest&, const std::string& id)
 }
 
 WebReply OperatorGateway::ListAgents(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListAgentsReply reply;
   const grpc::Status status = service_.ListAgents(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::ListWorkers(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListWorkersReply reply;
   const grpc::Status status = service_.ListWorkers(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::ListClocks(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListClocksReply reply;
   const grpc::Status status = service_.ListClocks(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::ListTriggers(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListTriggersReply reply;
   const grpc::Status status = service_.ListTriggers(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
+WebReply OperatorGateway::ListArtifacts(const WebRequest&, const std::string& id) {
+  OperatorCalls::Call call(calls_);
+  v1::CaptureReference request;
+  request.set_capture_id(id);
+  v1::ListArtifactsReply reply;
+  const grpc::Status status =
+      service_.ListArtifacts(call.WithDeadline().context(), request, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+WebReply OperatorGateway::ListStandingExports(const WebRequest&, const std::string&) {
+  OperatorCalls::Call call(calls_);
+  v1::ListStandingExportsReply reply;
+  const grpc::Status status =
+      service_.ListStandingExports(call.WithDeadline().context(), {}, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
 WebReply OperatorGateway::Export(const WebRequest& request, const std::string& id) {
-  struct Format {
-    v1::ExportFormat value;
-    const char* file_name;
-  };
-  static const std::map<std::string_view, Format> kFormats = {
-      {"pftrace", {v1::EXPORT_FORMAT_PERFETTO, "pftrace"}},
-      {"chrome-json", {v1::EXPORT_FORMAT_CHROME_JSON, "trace.json"}},
-      {"json", {v1::EXPORT_FORMAT_JSON, "json"}},
-      {"summary-text", {v1::EXPORT_FORMAT_SUMMARY_TEXT, "summary.txt"}},
-      {"summary-json", {v1::EXPORT_FORMAT_SUMMARY_JSON, "summary.json"}}};
-  const auto format = kFormats.find(ParameterOf(request.query, "format"));
-  if (format == kFormats.end()) {
-    return ErrorReply(
-        {grpc::StatusCode::INVALID_ARGUMENT,
-         "format: there are pftrace, chrome-json, json, summary-text and "
-         "summary-json; formats with several files are written by `neurontrace export`"});
-  }
-  v1::ExportRequest message;
-  message.set_capture_id(id);
-  message.set_format(format->second.value);
-  if (!ParameterOf(request.query, "streams").empty()) {
-    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT,
-                       "streams: exports select by rank; write for example gids=8-15"});
-  }
-  if (const grpc::Status parsed = AddRanks(ParameterOf(request.query, "gids"), message);
-      !parsed.ok()) {
-    return ErrorReply(parsed);
-  }
-  uint64_t from_ns = 0;
-  uint64_t to_ns = 0;
-  if (!ParseTime(ParameterOf(request.query, "from"), from_ns) ||
-      !ParseTime(ParameterOf(request.query, "to"), to_ns)) {
-    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT,
-                       "from, to: write whole nanoseconds, or omit them for the whole capture"});
-  }
-  message.set_window_start_ns(from_ns);
-  message.set_window_end_ns(to_ns);
-  auto bytes = std::make_unique<ExportBytes>(service_, calls_, message);
-  WebReply reply{.content_type = "application/octet-stream"};
-  if (const grpc::Status begun = bytes->Begin(reply.body); !begun.ok()) return ErrorReply(begun);
-  reply.headers = {{"Cache-Control", "no-store"},
-                   {"Content-Disposition",
-                    fmt::format("attachment; filename=\"{}.{}\"", id, format->second.file_name)}};
-  reply.stream = std::move(bytes);
-  return reply;
+  return downloads_.Export(request, id);
+}
+
+WebReply OperatorGateway::GetArtifact(const WebRequest& request, const std::string& id) {
+  return downloads_.GetArtifact(request, id);
+}
+
+WebReply OperatorGateway::GetDownload(const WebRequest& request, const std::string& id) {
+  return downloads_.GetState(request, id);
+}
+
+WebReply OperatorGateway::CancelDownload(const WebRequest& request, const std::string& id) {
+  return downloads_.Cancel(request, id);
 }
 
 WebReply OperatorGateway::View(std::string_view what, const WebRequest& request,
                                const std::string& id) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ViewRequest message;
   message.set_capture_id(id);
   message.set_what(std::string(what));

@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "lib/base/mutex.h"
+#include "lib/web/export_downloads.h"
+#include "lib/web/operator_calls.h"
 #include "lib/web/web_assets.h"
 #include "lib/web/web_server.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
@@ -43,11 +44,8 @@ class OperatorGateway final : public WebHandler {
   WebReply Handle(const WebRequest& request) override;
 
  private:
-  // The calls that are being made. Shared with streams, which outlive Handle.
-  class Calls;
   struct Route;
   class CaptureEvents;
-  class ExportBytes;
 
   static const std::vector<Route>& Routes();
 
@@ -79,7 +77,13 @@ class OperatorGateway final : public WebHandler {
   WebReply ListWorkers(const WebRequest& request, const std::string& id);
   WebReply ListClocks(const WebRequest& request, const std::string& id);
   WebReply ListTriggers(const WebRequest& request, const std::string& id);
+  WebReply ListStandingExports(const WebRequest& request, const std::string& id);
+  WebReply ListArtifacts(const WebRequest& request, const std::string& id);
   WebReply Export(const WebRequest& request, const std::string& id);
+  WebReply GetArtifact(const WebRequest& request, const std::string& id);
+  // These have the name of a download in place of a capture.
+  WebReply GetDownload(const WebRequest& request, const std::string& id);
+  WebReply CancelDownload(const WebRequest& request, const std::string& id);
   // `what` is the kind of answer, such as "spans"; see ViewRequest in operator_service.proto.
   WebReply View(std::string_view what, const WebRequest& request, const std::string& id);
 
@@ -90,9 +94,11 @@ class OperatorGateway final : public WebHandler {
   const WebAssets& assets_;
   const Options options_;
   const std::string cookie_name_;  // of the session
-  const std::shared_ptr<Calls> calls_;
+  // Shared with streams, which outlive Handle.
+  const std::shared_ptr<OperatorCalls> calls_;
   // Pages that follow a running capture. Shared with their streams.
   const std::shared_ptr<std::atomic<int>> watches_;
+  ExportDownloads downloads_;
 };
 
 }  // namespace neurontrace

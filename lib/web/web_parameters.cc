@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 namespace neurontrace {
 
@@ -29,6 +30,24 @@ std::string_view ParameterOf(std::string_view query, std::string_view name) {
     }
   }
   return {};
+}
+
+// Invalid escapes stay as they are (WHATWG URL standard, application/x-www-form-urlencoded).
+std::string DecodedParameterOf(std::string_view query, std::string_view name) {
+  const std::string_view text = ParameterOf(query, name);
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned byte = 0;
+    const char* const digits = text.data() + i + 1;
+    if (text[i] == '%' && i + 2 < text.size() &&
+        std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
+      decoded += static_cast<char>(byte);
+      i += 2;
+    } else {
+      decoded += text[i] == '+' ? ' ' : text[i];
+    }
+  }
+  return decoded;
 }
 
 std::string WithoutParameter(std::string_view query, std::string_view name) {

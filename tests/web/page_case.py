@@ -90,10 +90,14 @@ class PageCase(unittest.TestCase):
     def setUpClass(cls):
         cls.fleet = Fleet(os.environ["NT_BUILD_DIR"])
         cls.addClassCleanup(cls.fleet.shut_down)
-        demo.start_fleet(cls.fleet)
+        demo.start_fleet(cls.fleet, *cls.agent_options())
         cls.capture_id = cls.capture("demo", cls.duration)
         cls.address = cls.fleet.start_page()[1]
         cls.api = Api(cls.address)
+
+    @classmethod
+    def agent_options(cls):
+        return ()
 
     @classmethod
     def capture(cls, name, duration):

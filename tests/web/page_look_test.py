@@ -54,15 +54,18 @@ class PageLook(PageCase):
     def show_manager(self):
         self.sign_in()
 
-    def show_certificate(self):
-        self.browser.open(f"{self.api.origin}/capture/{self.capture_id}/certificate")
+    def show_about(self):
+        self.browser.open(f"{self.api.origin}/capture/{self.capture_id}/about")
         self.wait_for_text(".verdict", "omplete")
+        self.browser.wait_for("return document.querySelector('.host-chart') !== null")
+        self.browser.wait_for("return document.querySelector('.artifacts') !== null")
+        self.browser.wait_for("return document.querySelector('.exports') !== null")
 
     def test_every_view_has_names_roles_and_contrast(self):
         for dark in (False, True):
             self.browser.set_dark(dark)
             self.audit("manager", self.show_manager)
-            self.audit("certificate", self.show_certificate)
+            self.audit("about", self.show_about)
             for name, view in self.views().items():
                 self.audit(name, lambda shown=view: self.show(shown))
 
@@ -149,8 +152,8 @@ class PageLook(PageCase):
                 suffix = f"{width}-{'dark' if dark else 'light'}.png"
                 self.show_manager()
                 self.browser.screenshot(PICTURES / f"manager-{suffix}")
-                self.show_certificate()
-                self.browser.screenshot(PICTURES / f"certificate-{suffix}")
+                self.show_about()
+                self.browser.screenshot(PICTURES / f"about-{suffix}")
                 for name, view in views.items():
                     self.show(view)
                     self.browser.screenshot(PICTURES / f"{name}-{suffix}")

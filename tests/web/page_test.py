@@ -63,6 +63,8 @@ class Page(PageCase):
                 self.assertIn(text, self.text_of("#manager-body"), tab)
         self.browser.click("#tab-triggers")
         self.wait_for_text("#manager-body", "There are no triggers")
+        self.browser.click("#tab-exports")
+        self.wait_for_text("#manager-body", "No capture is exported by itself")
 
     def test_certificate_shows_how_complete_the_capture_is(self):
         self.sign_in()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiError, isAbort} from './api_error';
-import {Capture, CaptureChange, EventsReply, SearchReply, Session, SummaryReply} from './api_types';
+import {ArtifactList, Capture, CaptureChange, DownloadState, EventsReply, SearchReply, Session, SummaryReply} from './api_types';
 
 const kRoot = '/api/v1';
 
@@ -68,6 +68,23 @@ export class ApiClient {
 
   async heat(id: string, query: Query, signal: AbortSignal): Promise<ArrayBuffer> {
     return await (await this.call('GET', this.path(id, 'heat', query), undefined, signal)).arrayBuffer();
+  }
+
+  async artifacts(id: string): Promise<ArtifactList> {
+    return await this.operator(`/captures/${encodeURIComponent(id)}/artifacts`) as ArtifactList;
+  }
+
+  artifactAddress(id: string, query: Query): string {
+    return kRoot + this.path(id, 'artifact', query);
+  }
+
+  // The state of a download that the page named; unknown until its request has arrived.
+  async download(name: string): Promise<DownloadState> {
+    return await this.json('GET', `/downloads/${encodeURIComponent(name)}`) as DownloadState;
+  }
+
+  async cancelDownload(name: string): Promise<void> {
+    await this.json('DELETE', `/downloads/${encodeURIComponent(name)}`, {});
   }
 
   async exportFile(id: string, query: Query, signal?: AbortSignal): Promise<Response> {

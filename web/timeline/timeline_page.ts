@@ -337,8 +337,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.navigation.go('/');
   }
 
-  showCertificate(): void {
-    this.navigation.go(`/capture/${encodeURIComponent(this.state.captureId)}/certificate`);
+  showAbout(): void {
+    this.navigation.go(`/capture/${encodeURIComponent(this.state.captureId)}/about`);
   }
 
   setFollow(follow: boolean): void {
@@ -356,7 +356,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       label,
       hint,
       action: () => {
-        location.assign(api.exportAddress(state.captureId, {from, to, format}));
+        // With the attribute an error is a failed download, and the page stays.
+        element('a', {href: api.exportAddress(state.captureId, {from, to, format}), download: ''}).click();
       }
     });
     return [
@@ -366,6 +367,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       file('Window as Chrome trace', 'chrome-json', '.json'),
       file('Window as JSON', 'json', '.json'),
       file('Summary', 'summary-text', '.txt'),
+      {label: 'Other formats…', hint: 'with progress', action: () => this.showAbout()},
       {
         label: 'Table of the view',
         hint: '.csv',
@@ -379,16 +381,14 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   // --- export
 
-  // Exports select by rank: streams without one are in a file only if all streams are.
-  private windowQuery(): {from: string, to: string, gids?: string} {
+  private windowQuery(): {from: string, to: string, streams?: string} {
     const {state} = this, {viewport, base, layout} = state;
     const shown = this.pointer.shownStreams();
-    const ranks = shown.map(number => layout.streams[layout.index(number)]?.gid).filter(gid => typeof gid === 'number');
-    const isAll = shown.length >= layout.streams.length || ranks.length === 0;
+    const isAll = shown.length >= layout.streams.length || shown.length === 0;
     return {
       from: base.absolute(Math.max(layout.begin, viewport.from)),
       to: base.absolute(Math.min(layout.end + 1, viewport.to)),
-      ...(isAll ? {} : {gids: formatRanges(ranks as number[])})
+      ...(isAll ? {} : {streams: formatRanges(shown)})
     };
   }
 

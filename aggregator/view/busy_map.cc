@@ -36,8 +36,7 @@ size_t ColumnOf(const BusyMap::Window& window, uint64_t at_ns) {
 
 }  // namespace
 
-BusyMap::BusyMap(Metric metric, const Window& window)
-    : RowExporter(*Grouping::Parse({}, {}), /*no_flows=*/true), metric_(metric), window_(window) {}
+BusyMap::BusyMap(Metric metric, const Window& window) : metric_(metric), window_(window) {}
 
 absl::Status BusyMap::Begin(const TimelineHeader& header) {
   BeginRows(header);

@@ -10,6 +10,7 @@
 
 #include "aggregator/view/event_collector.h"
 #include "aggregator/view/view_test_support.h"
+#include "lib/base/status.h"
 
 namespace neurontrace {
 namespace {

@@ -30,7 +30,7 @@ export const kKeyHelp: [string, string][] = [
   ['Ctrl+click', 'select from the chosen span to this one'],
   ['double click', 'zoom to a span'],
   [', and .', 'previous and next span in the row of the chosen one'],
-  ['[ and ]', 'what the chosen span waited for, and what waited for it; again: no longer'],
+  ['u, j', 'what the chosen span waited for, and what waited for it; again: no longer'],
   ['/', 'search'],
   ['n, N', 'next and previous hit'],
   ['Esc', 'close the panel, then clear the selection'],
@@ -130,10 +130,10 @@ export class KeyBindings {
       case '.':
         actions.moveChosen(1);
         return true;
-      case '[':
+      case 'u':
         actions.followChain(true);
         return true;
-      case ']':
+      case 'j':
         actions.followChain(false);
         return true;
       case '?':

@@ -63,8 +63,8 @@ export class LinksSection {
     replaceChildren(
         this.element, element('h3', {}, `Links (${formatCount(reply.links.length + more)})`),
         element(
-            'div', {class: 'chain-tools'}, tool('upstream', 'What it waited for ([)'),
-            tool('downstream', 'What waited for it (])')),
+            'div', {class: 'chain-tools'}, tool('upstream', 'What it waited for (u)'),
+            tool('downstream', 'What waited for it (j)')),
         chain ? this.chain(event, reply) : null,
         reply.links.length ? list : element('p', {class: 'faint'}, 'It is connected to no other event.'),
         more > 0 && element('p', {class: 'faint'}, `and ${formatCount(more)} more`),

@@ -92,12 +92,13 @@ export class LinksSection {
     const {state} = this.host, time = state.base.relative(link.start_ns), begin = state.base.relative(from.start_ns);
     const go = button(safeText(link.name, kNameMax), () => this.goTo(link), {class: 'link'});
     const where = [
-      state.streamLabel(link.stream), safeText(link.row_name ?? '', kNameMax), formatMoment(time),
-      orderOf(begin, time, formatDuration)
+      state.streamLabel(link.stream), orderOf(begin, time, formatDuration), safeText(link.row_name ?? '', kNameMax),
+      formatMoment(time)
     ].filter(text => text);
     return element(
-        'li', {}, element('span', {class: 'faint'}, sign), element('span', {class: 'badge'}, safeText(kind, 40)), go,
-        element('span', {class: 'faint'}, where.join(', ')));
+        'li', {}, element('span', {class: 'faint', title: link.direction}, sign),
+        element('span', {class: 'badge'}, safeText(kind, 40)), go,
+        element('span', {class: 'faint where', title: where.join(', ')}, where.join(', ')));
   }
 
   private goTo(link: LinkedEvent): void {

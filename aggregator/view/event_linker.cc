@@ -23,6 +23,17 @@ bool IsOfCollective(const LinkedEvent& event) {
   return event.type == DerivedType::kCollective || event.type == DerivedType::kHostBarrier;
 }
 
+// Returns whether the event is in a collective of which the clocks do not tell who was last.
+bool HasUnknownOrder(const EventLinks& links, LinkDirection direction) {
+  bool has_peer = false;
+  for (const EventLink& link : links.links) {
+    if (link.kind != kCollectiveLink) continue;
+    if (link.direction == direction) return false;
+    has_peer = has_peer || link.direction == LinkDirection::kPeer;
+  }
+  return has_peer;
+}
+
 // Returns the links that a chain follows. Of a collective that is the last to arrive alone:
 // everybody waited for it. What waited for an event are all who arrived before.
 std::vector<EventLink> LinksToFollow(const EventLinks& links, LinkDirection direction) {
@@ -155,6 +166,9 @@ absl::StatusOr<std::vector<EventLinker::Step>> EventLinker::Follow(const EventLi
   std::vector<Step> chain;
   std::vector<EventId> seen = {first.event->id};
   const auto take = [&](const EventLinks& links, uint32_t distance) {
+    if (HasUnknownOrder(links, *options.direction)) {
+      AddCut("a collective is not followed, as the clocks do not tell the order of its ranks");
+    }
     uint32_t followed = 0;
     for (const EventLink& link : LinksToFollow(links, *options.direction)) {
       if (std::ranges::find(seen, link.other.id) != seen.end()) continue;

@@ -186,6 +186,17 @@ TEST_F(EventLinkerTest, RefusesWhatIsNoIdAndDoesNotInventEvents) {
             absl::StatusCode::kNotFound);
 }
 
+TEST_F(EventLinkerTest, LayoutHasTheMomentsOfTheCapture) {
+  CaptureRecord record;
+  record.state = CaptureState::kComplete;
+  record.spec.cause = "slow step";
+  record.started_realtime_ns = kBase - 10;
+  record.stopped_realtime_ns = kBase + 10;
+  const std::string json = CaptureLayout::Make(record, *source_.Describe(), CaptureClocks()).Json();
+  EXPECT_THAT(json, HasSubstr(R"("markers":[{"kind":"started","ns":"1749999999999999990",)"
+                              R"("detail":"slow step"},{"kind":"stopped",)"));
+}
+
 // A link has to find its event again whatever window is read.
 TEST_F(EventLinkerTest, IdsDoNotDependOnTheWindow) {
   AddExecution(AddCore(3, 7), kBase + 1'000, 5, kBase + 1'500);

@@ -18,7 +18,7 @@ struct LinkedEvent {
   EventId id;
   uint64_t row = 0;  // ViewRowId
   std::string row_name;
-  std::string name;
+  std::string name;  // as KeptName shortens it
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
   uint8_t depth = 0;  // level on its row

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "aggregator/timeline/model_names.h"
 #include "aggregator/view/span_answer.h"
 #include "lib/trace/view_limits.h"
 
@@ -81,8 +82,10 @@ std::optional<uint32_t> LinkCollector::AddNode(const TimelineRecord& record,
             .row = placement.row,
             .flags = record.flags,
             .is_span = record.kind == RecordKind::kSpan};
-  node.event.name = attributes_.NameOf(record);
-  node.event.id = EventId::Of(record, stream, node.event.name);
+  const std::string_view name = attributes_.NameOf(record);
+  // Names in files may be of any length, and many are kept.
+  node.event.name = KeptName(name);
+  node.event.id = EventId::Of(record, stream, name);
   node.event.start_ns = record.start_ns;
   node.event.end_ns = record.end_ns;
   node.event.depth = depth;
@@ -121,7 +124,13 @@ absl::Status LinkCollector::WriteEvent(const TimelineRecord& record, uint64_t nu
   }
   if (is_framework) node_of_number_.emplace(number, *node);
   if (is_executing) executing_.push_back(*node);
-  for (const LinkPoint& point : points) parts_.push_back({point, *node});
+  for (const LinkPoint& point : points) {
+    if (parts_.size() >= limits::kViewLinkNodesMax) {
+      ++events_not_kept_;
+      break;
+    }
+    parts_.push_back({point, *node});
+  }
   if (collective) members_.emplace_back(*collective, *node);
   return absl::OkStatus();
 }
@@ -129,6 +138,10 @@ absl::Status LinkCollector::WriteEvent(const TimelineRecord& record, uint64_t nu
 // Both ends of an arrow may be in earlier batches than the finding.
 void LinkCollector::PlaceArrows() {
   for (const ArrowFinding& finding : arrows_.findings()) {
+    if (starts_.size() + waiting_.size() + arrow_list_.size() >= limits::kViewLinkNodesMax) {
+      ++events_not_kept_;
+      continue;
+    }
     switch (finding.kind) {
       case ArrowFinding::Kind::kStart:
         starts_.emplace(finding.id, finding.from.number);
@@ -139,11 +152,7 @@ void LinkCollector::PlaceArrows() {
       case ArrowFinding::Kind::kArrow:
         starts_.erase(finding.id);
         waiting_.erase(finding.waiting_id);
-        if (arrow_list_.size() < limits::kViewLinkNodesMax) {
-          arrow_list_.push_back({finding.from.number, finding.to.number});
-        } else {
-          ++events_not_kept_;
-        }
+        arrow_list_.push_back({finding.from.number, finding.to.number});
         break;
     }
   }
@@ -172,12 +181,7 @@ absl::Status LinkCollector::Finish(ExportSummary&) {
     TakeClosed();
   }
   if (!own_node_) return absl::OkStatus();
-  for (Node& node : nodes_) {
-    const ExportRow& row = rows_.row(node.row);
-    node.event.row_name = row.name;
-    node.event.row = ViewRowId(rows_.process(row.process).label, row.name);
-  }
-  found_.event = own().event;
+  found_.event = EventOf(*own_node_);
   if (scope_ == Scope::kCauses) {
     AddChains();
     AddParts();
@@ -196,7 +200,15 @@ void LinkCollector::AddLink(std::string_view kind, LinkDirection direction, bool
     ++found_.more;
     return;
   }
-  found_.links.push_back({kind, direction, is_direct, nodes_[node].event});
+  found_.links.push_back({kind, direction, is_direct, EventOf(node)});
+}
+
+LinkedEvent LinkCollector::EventOf(uint32_t node) {
+  LinkedEvent event = nodes_[node].event;
+  const ExportRow& row = rows_.row(nodes_[node].row);
+  event.row_name = row.name;
+  event.row = ViewRowId(rows_.process(row.process).label, row.name);
+  return event;
 }
 
 bool LinkCollector::HasLink(std::string_view kind, LinkDirection direction) const {

@@ -81,6 +81,8 @@ class LinkCollector final : public ViewCollector {
   void AddCollective();
   void AddMissing();
   void AddLink(std::string_view kind, LinkDirection direction, bool is_direct, uint32_t node);
+  // Returns the event of a node with its row.
+  LinkedEvent EventOf(uint32_t node);
   bool HasLink(std::string_view kind, LinkDirection direction) const;
   const Node& own() const { return nodes_[*own_node_]; }
 

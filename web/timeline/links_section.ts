@@ -49,9 +49,10 @@ export class LinksSection {
   // Follows the chain in this direction, or no longer if it does.
   follow(direction: 'upstream'|'downstream'): void {
     const {state} = this.host, {event} = state;
-    if (!event) return this.host.toasts.say('Nothing is chosen: click a span whose dependencies to follow.');
+    if (!state.span) return this.host.toasts.say('Nothing is chosen: click a span whose dependencies to follow.');
     state.chain = state.chain === direction ? '' : direction;
-    void this.load(event);
+    // While the details are being read, their links follow with this direction.
+    if (event) void this.load(event);
   }
 
   private show(event: EventEntry, reply: LinksReply): void {

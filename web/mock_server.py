@@ -301,7 +301,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return actions[what]()
         if what == "watch":
             return self.watch(capture)
-        if what in ("spans", "events", "search", "summary", "heat", "export", "artifact"):
+        if what in ("spans", "events", "search", "summary", "heat", "links", "export", "artifact"):
             return getattr(self, what)(capture, query)
         return {**self.store.capture_json(capture_id), "certificate": self.store.certificate(capture_id)}
 
@@ -339,6 +339,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "scanned_chunks": len(found) // 100 + 1,
         }
 
+    def links(self, capture, query):
+        chain = query.get("chain", "")
+        if not re.fullmatch(r"\d+-\d+-\d+", query.get("event", "")) or chain not in ("", "upstream", "downstream"):
+            raise ApiError(400, "INVALID_ARGUMENT", "event is not an id, or chain is unknown")
+        answer = capture.links(query["event"], chain, int(query.get("depth", 8)), int(query.get("breadth", 3)))
+        if answer is None:
+            raise ApiError(404, "NOT_FOUND", f"event: '{query['event']}' is not in the capture")
+        return answer
+
     def search(self, capture, query):
         low, high = self.window(capture, query)
         terms, hits, density, ranks, total = parse(query["q"]), [], [0] * 512, set(), 0
@@ -350,15 +359,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                         total += 1
                         ranks.add(stream["number"])
                         density[min(511, (event[0] - low) * 512 // max(1, high - low))] += 1
-                        hits.append(
-                            {
-                                "stream": stream["number"],
-                                "row": row["row"],
-                                "name": event[2],
-                                "start_ns": str(event[0]),
-                                "duration_ns": str(event[1]),
-                            }
-                        )
+                        hits.append({**capture.linked_json(stream, row, event), "duration_ns": str(event[1])})
         hits.sort(key=lambda hit: int(hit["start_ns"]))
         return {
             "hits": hits[: int(query.get("limit", 1000))],

@@ -20,8 +20,7 @@ std::string_view NameOfMetric(BusyMap::Metric metric) {
 
 }  // namespace
 
-BusyMap::BusyMap(Metric metric, const Window& window)
-    : RowExporter(*Grouping::Parse({}, {}), /*no_flows=*/true), metric_(metric), window_(window) {}
+BusyMap::BusyMap(Metric metric, const Window& window) : metric_(metric), window_(window) {}
 
 absl::Status BusyMap::Begin(const TimelineHeader& header) {
   BeginRows(header);

@@ -125,9 +125,10 @@ absl::StatusOr<std::shared_ptr<const CaptureLayout>> CaptureViews::Layout(
   return layout;
 }
 
-absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(
-    const CaptureLayout& layout, const ViewRequest& request, bool takes_host_samples,
-    const ViewCancel& cancelled, Exporter& exporter, const EventFilter& types) {
+absl::StatusOr<ViewReading> CaptureViews::Read(const CaptureLayout& layout,
+                                               const ViewRequest& request, bool takes_host_samples,
+                                               const ViewCancel& cancelled, Exporter& exporter,
+                                               const EventFilter& types) {
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
   StoreChunkSource stored(deps_.store.OpenSnapshot(layout.record().id), layout.record());
   ASSIGN_OR_RETURN(const EventQuery query, EventQuery::Parse(request.query));
@@ -143,8 +144,9 @@ absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(
       RunExporter(source, exporter, reading, takes_host_samples,
                   [&](const ExportProgress&) { return !cancelled || !cancelled(); });
   if (!summary.ok()) return summary.status();
-  return Reading{.is_complete = summary->counts.unreadable_chunks == 0,
-                 .chunks_refused = source.chunks_refused()};
+  return ViewReading{.is_complete = summary->counts.unreadable_chunks == 0,
+                     .chunks_read = source.chunks_read(),
+                     .chunks_refused = source.chunks_refused()};
 }
 
 absl::StatusOr<std::string> CaptureViews::Spans(const CaptureRecord& record,
@@ -154,7 +156,7 @@ absl::StatusOr<std::string> CaptureViews::Spans(const CaptureRecord& record,
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
   SpanCollector collector(
       {.from_ns = window.from_ns, .to_ns = window.to_ns, .pixels = request.pixels});
-  ASSIGN_OR_RETURN(const Reading reading, Read(*layout, request, true, cancelled, collector));
+  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, true, cancelled, collector));
   SpanAnswer answer = collector.Take();
   if (reading.chunks_refused > 0) {
     answer.unreadable_chunks -= std::min(answer.unreadable_chunks, reading.chunks_refused);
@@ -196,7 +198,7 @@ absl::StatusOr<std::string> CaptureViews::Search(const CaptureRecord& record,
                             .limit = request.limit,
                             .query = std::move(query),
                             .is_search = true});
-  ASSIGN_OR_RETURN(const Reading reading, Read(*layout, request, false, cancelled, collector));
+  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, false, cancelled, collector));
   return collector.Json(reading.is_complete);
 }
 
@@ -210,7 +212,7 @@ absl::StatusOr<std::string> CaptureViews::Summary(const CaptureRecord& record,
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
   NameSummary summary(request.by == "name" ? NameSummary::By::kName : NameSummary::By::kRank,
                       {.from_ns = window.from_ns, .to_ns = window.to_ns});
-  ASSIGN_OR_RETURN(const Reading reading, Read(*layout, request, false, cancelled, summary));
+  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, false, cancelled, summary));
   return summary.Json(reading.is_complete);
 }
 
@@ -244,6 +246,46 @@ absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
   BusyMap map(metric, window);
   RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map).status());
   return map.Take(shape);
+}
+
+class CaptureViews::LayoutReader final : public WindowReader {
+ public:
+  LayoutReader(CaptureViews& views, const CaptureLayout& layout, const ViewCancel& cancelled)
+      : views_(views), layout_(layout), cancelled_(cancelled) {}
+
+  absl::StatusOr<ViewReading> Read(uint64_t from_ns, uint64_t to_ns,
+                                   const std::vector<uint32_t>& streams,
+                                   ViewCollector& collector) override {
+    ViewRequest request;
+    request.from_ns = from_ns;
+    request.to_ns = to_ns;
+    request.streams = streams;
+    return views_.Read(layout_, request, false, cancelled_, collector);
+  }
+
+ private:
+  CaptureViews& views_;
+  const CaptureLayout& layout_;
+  const ViewCancel& cancelled_;
+};
+
+absl::StatusOr<std::string> CaptureViews::Links(const CaptureRecord& record,
+                                                const ViewRequest& request,
+                                                const ViewCancel& cancelled) {
+  ASSIGN_OR_RETURN(const EventId id, EventId::Parse(request.event));
+  EventLinker::Options options{
+      .depth = request.depth, .breadth = request.breadth, .chunks_max = chunks_max_};
+  if (request.chain == NameOf(LinkDirection::kUpstream)) {
+    options.direction = LinkDirection::kUpstream;
+  } else if (request.chain == NameOf(LinkDirection::kDownstream)) {
+    options.direction = LinkDirection::kDownstream;
+  } else if (!request.chain.empty()) {
+    return InvalidArgument("chain: '{}' is unknown; there are upstream and downstream",
+                           request.chain.substr(0, 64));
+  }
+  ASSIGN_OR_RETURN(const auto layout, Layout(record));
+  LayoutReader reader(*this, *layout, cancelled);
+  return EventLinker(*layout, reader).Json(id, options);
 }
 
 }  // namespace neurontrace

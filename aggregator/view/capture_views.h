@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "aggregator/store/store.h"
 #include "aggregator/view/capture_layout.h"
+#include "aggregator/view/event_linker.h"
 #include "aggregator/view/view_request.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
@@ -58,23 +59,21 @@ class CaptureViews {
                                       const ViewCancel& cancelled);
   absl::StatusOr<std::string> Heat(const CaptureRecord& record, const ViewRequest& request,
                                    const ViewCancel& cancelled);
+  absl::StatusOr<std::string> Links(const CaptureRecord& record, const ViewRequest& request,
+                                    const ViewCancel& cancelled);
 
  private:
+  class LayoutReader;  // reads windows for EventLinker
   struct Known {
     CaptureId id;
     std::shared_ptr<const CaptureLayout> layout;
     uint64_t made_at_ns = 0;
   };
-  // What a reading found about its own completeness.
-  struct Reading {
-    bool is_complete = true;
-    uint64_t chunks_refused = 0;
-  };
 
   // Passes the window of the request to `exporter`, or its events of these types.
-  absl::StatusOr<Reading> Read(const CaptureLayout& layout, const ViewRequest& request,
-                               bool takes_host_samples, const ViewCancel& cancelled,
-                               Exporter& exporter, const EventFilter& types = {});
+  absl::StatusOr<ViewReading> Read(const CaptureLayout& layout, const ViewRequest& request,
+                                   bool takes_host_samples, const ViewCancel& cancelled,
+                                   Exporter& exporter, const EventFilter& types = {});
   // Returns the layout if it is known and recent enough.
   std::shared_ptr<const CaptureLayout> Find(const CaptureRecord& record);
   void Keep(const CaptureRecord& record, std::shared_ptr<const CaptureLayout> layout);

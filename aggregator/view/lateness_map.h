@@ -35,6 +35,7 @@ class LatenessMap final : public Exporter {
   absl::Status Write(const TimelineBatch& batch) override;
   absl::Status Finish(ExportSummary& summary) override;
   uint64_t bytes_written() const override { return 0; }
+  bool reads_before_window() const override { return false; }
 
   // Returns the answer of `heat` in docs/formats/view_api.md. Requires that the export is finished.
   std::string Take(const HeatShape& shape) const { return EncodeHeat(answer_, *matrix_, shape); }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "aggregator/derive/shape_fields.h"
 #include "aggregator/export/rows/row_names.h"
 #include "lib/trace/host_samples.h"
 #include "lib/trace/view_limits.h"
@@ -16,14 +17,17 @@
 namespace neurontrace {
 namespace {
 
-// The default grouping of the vendor, which pftrace files have as well.
-Grouping DefaultGrouping() {
-  auto grouping = Grouping::Parse({}, {});
-  assert(grouping.ok());
-  return *std::move(grouping);
-}
+constexpr uint32_t kNoName = UINT32_MAX;
 
 uint64_t UnitOf(uint64_t window_ns) { return window_ns / UINT32_MAX + 1; }
+
+// Producers name the unit of a value in its key, as we do. What has no such name has no unit.
+std::string_view UnitOfCounter(std::string_view key) {
+  if (key == "bytes" || key.ends_with("_bytes")) return "B";
+  if (key == "percent" || key.ends_with("_percent")) return "%";
+  if (key == "ns" || key.ends_with("_ns")) return "ns";
+  return "";
+}
 
 std::string SourceName(RowSource source) {
   switch (source) {
@@ -61,8 +65,7 @@ uint8_t FlagsOf(const TimelineRecord& record) {
 }  // namespace
 
 SpanCollector::SpanCollector(const Window& window)
-    : RowExporter(DefaultGrouping(), /*no_flows=*/true),
-      window_(window),
+    : window_(window),
       merge_ns_(std::max<uint64_t>((window.to_ns - window.from_ns) / window.pixels, 1)) {
   assert(window.to_ns > window.from_ns && window.pixels != 0);
   answer_.from_ns = window.from_ns;
@@ -107,6 +110,19 @@ SpanRow* SpanCollector::RowAt(uint32_t row) {
   return &answer_.rows.back();
 }
 
+// Names of framework events are texts of their own. All others are the shape's event type, so that
+// no name has to be hashed for them.
+uint16_t SpanCollector::NameNumber(const TimelineRecord& record) {
+  const auto look_up = [&] {
+    return NameNumber(attributes_.NameOf(record), attributes_.CategoryOf(record));
+  };
+  const uint64_t shape = record.shape->number;
+  if (attributes_.is_framework(record) || shape >= ShapeFieldTable::kShapesMax) return look_up();
+  if (shape >= shape_names_.size()) shape_names_.resize(shape + 1, kNoName);
+  if (shape_names_[shape] == kNoName) shape_names_[shape] = look_up();
+  return static_cast<uint16_t>(shape_names_[shape]);
+}
+
 uint16_t SpanCollector::NameNumber(std::string_view name, std::string_view category) {
   const auto known = name_numbers_.find(absl::string_view(name.data(), name.size()));
   if (known != name_numbers_.end()) return known->second;
@@ -128,22 +144,6 @@ uint32_t SpanCollector::UnitsAfterBegin(uint64_t at_ns) const {
   return static_cast<uint32_t>((inside - window_.from_ns) / answer_.unit_ns);
 }
 
-// Takes the first level that is free at `start_ns`. As spans come in the order of their starts, the
-// longer first, the levels of spans that enclose each other are those of their nesting.
-uint8_t SpanCollector::PlaceLevel(RowState& state, uint64_t start_ns, uint64_t end_ns) {
-  size_t level = 0;
-  while (level < state.levels.size() && state.levels[level].end_ns > start_ns) ++level;
-  if (level == state.levels.size()) {
-    if (level == limits::kViewDepthMax) {
-      --level;
-    } else {
-      state.levels.emplace_back();
-    }
-  }
-  state.levels[level].end_ns = std::max(state.levels[level].end_ns, end_ns);
-  return static_cast<uint8_t>(level);
-}
-
 absl::Status SpanCollector::WriteEvent(const TimelineRecord& record, uint64_t,
                                        const Placement& placement) {
   SpanRow* const row = RowAt(placement.row);
@@ -154,9 +154,10 @@ absl::Status SpanCollector::WriteEvent(const TimelineRecord& record, uint64_t,
   RowState& state = states_[placement.row];
   Item item{.start_ns = std::max(record.start_ns, window_.from_ns),
             .end_ns = std::clamp(record.end_ns, window_.from_ns, window_.to_ns),
-            .name = NameNumber(attributes_.NameOf(record), attributes_.CategoryOf(record)),
-            .depth = PlaceLevel(state, record.start_ns, record.end_ns),
+            .name = NameNumber(record),
+            .depth = state.placed.Place(record.start_ns, record.end_ns),
             .flags = FlagsOf(record)};
+  state.levels.resize(state.placed.size());
   if (record.start_ns < window_.from_ns) item.flags |= kViewClippedLeft;
   if (record.end_ns > window_.to_ns) item.flags |= kViewClippedRight;
   row->depth = std::max<uint32_t>(row->depth, item.depth + 1u);
@@ -229,9 +230,10 @@ void SpanCollector::Coarsen(SpanRow& row, RowState& state) {
   }
 }
 
-void SpanCollector::AddCounter(uint32_t stream, const std::string& name, uint64_t at_ns,
-                               double value) {
+void SpanCollector::AddCounter(uint32_t stream, std::string_view counter, std::string_view key,
+                               uint64_t at_ns, double value) {
   if (at_ns < window_.from_ns || at_ns >= window_.to_ns) return;
+  const std::string name = fmt::format("{} {}", counter, key);
   const auto [known, is_new] = counter_rows_.try_emplace(
       fmt::format("{}\n{}", stream, name), static_cast<uint32_t>(answer_.rows.size()));
   if (is_new) {
@@ -245,7 +247,8 @@ void SpanCollector::AddCounter(uint32_t stream, const std::string& name, uint64_
          .id = ViewRowId(ToString(header_->streams[stream].description.identity), name),
          .name = name,
          .source = "counter",
-         .order = UINT32_MAX});
+         .order = UINT32_MAX,
+         .unit = UnitOfCounter(key)});
   }
   SpanRow& row = answer_.rows[known->second];
   ++row.events;
@@ -270,7 +273,7 @@ absl::Status SpanCollector::WriteCounter(const TimelineRecord& record) {
   const auto& keys = record.start().keys;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (!IsCounterValue(keys[i])) continue;
-    AddCounter(record.stream, fmt::format("{} {}", name, keys[i].name), record.start_ns,
+    AddCounter(record.stream, name, keys[i].name, record.start_ns,
                CounterNumber(keys[i], record.values[i]));
   }
   return absl::OkStatus();
@@ -285,7 +288,7 @@ absl::Status SpanCollector::WriteHostCounter(const TimelineRecord& record) {
   const auto& keys = record.start().keys;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (!IsCounterValue(keys[i]) || keys[i].name == kHostDurationNsKey) continue;
-    AddCounter(record.stream, fmt::format("{} {}", name, keys[i].name), record.start_ns,
+    AddCounter(record.stream, name, keys[i].name, record.start_ns,
                CounterNumber(keys[i], record.values[i]));
   }
   return absl::OkStatus();

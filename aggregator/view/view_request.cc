@@ -73,6 +73,10 @@ absl::Status SetParameter(std::string_view key, const std::string& value, ViewRe
                          : ParseNumber(key, value, 0, UINT64_MAX, request.cursor);
   }
   if (key == "streams") return ParseStreams(value, request.streams);
+  if (key == "depth") return ParseNumber(key, value, 1, limits::kViewChainDepthMax, request.depth);
+  if (key == "breadth") {
+    return ParseNumber(key, value, 1, limits::kViewChainBreadthMax, request.breadth);
+  }
   if (key == "q") {
     request.query = value;
   } else if (key == "metric") {
@@ -81,10 +85,14 @@ absl::Status SetParameter(std::string_view key, const std::string& value, ViewRe
     request.by = value;
   } else if (key == "sort") {
     request.sort = value;
+  } else if (key == "event") {
+    request.event = value;
+  } else if (key == "chain") {
+    request.chain = value;
   } else {
     return InvalidArgument(
         "'{}' is not a parameter; there are from, to, px, columns, lines, limit, cursor, "
-        "streams, q, metric, by and sort",
+        "streams, q, metric, by, sort, event, chain, depth and breadth",
         key.substr(0, 64));
   }
   return absl::OkStatus();

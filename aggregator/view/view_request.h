@@ -32,6 +32,10 @@ struct ViewRequest {
   std::string metric = "busy";
   std::string by = "name";
   std::string sort = "rank";
+  std::string event;  // EventId as text
+  std::string chain;
+  uint32_t depth = 8;
+  uint32_t breadth = 3;
 
   // Parses "from=1&to=2&streams=4,7". Decodes percent escapes. Fails with INVALID_ARGUMENT that
   // names the parameter; an unknown one is refused, as a typing error would otherwise be ignored.

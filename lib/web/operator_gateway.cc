@@ -243,8 +243,8 @@ WebReply OperatorGateway::Api(const WebRequest& request) {
     const size_t end = std::min(path.find('/', kCaptures.size()), path.size());
     id = path.substr(kCaptures.size(), end - kCaptures.size());
     path.replace(kCaptures.size(), id.size(), "*");
-    constexpr std::string_view kViews[] = {"layout", "spans",   "events",
-                                           "search", "summary", "heat"};
+    constexpr std::string_view kViews[] = {"layout",  "spans", "events", "search",
+                                           "summary", "heat",  "links"};
     const std::string_view what =
         std::string_view(path).substr(std::min(kCaptures.size() + 2, path.size()));
     if (request.method == "GET" && std::ranges::count(kViews, what) > 0) {

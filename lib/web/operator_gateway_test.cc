@@ -340,6 +340,8 @@ TEST_F(OperatorGatewayTest, PassesQuestionsOfThePageOn) {
   EXPECT_EQ(reply.body, "01ABC spans from=1&to=2");
   EXPECT_EQ(reply.content_type, "application/octet-stream");
   EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/layout")).body, "01ABC layout ");
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/links", "event=4-1-2")).body,
+            "01ABC links event=4-1-2");
 }
 
 TEST_F(OperatorGatewayTest, StartsCapturesAndPreviews) {

@@ -181,6 +181,38 @@ class Page(PageCase):
         self.browser.press("Escape", "Escape")
         self.browser.wait_for("return !location.search.includes('span=')")
 
+    def head_of_arrow(self, event):
+        """Pixels of an arrow's head at the begin of an event, left of its row's span."""
+        x, y = self.x_of(event["start_ns"]), self.row_line(event)["top"] + 17 * self.depth_of(event) + 8
+        return self.link_pixels(x - 7, y - 3, 5, 7)
+
+    def test_link_leads_from_a_runtime_call_to_its_execution_with_an_arrow(self):
+        hits = self.view("search", q=f"name:nrt_execute rank:{demo.STRAGGLER}")["hits"]
+        call = sorted(hits, key=lambda hit: int(hit["start_ns"]))[len(hits) // 2]
+        links = self.view("links", event=call["id"])
+        run = next(link for link in links["links"] if link["name"] == "nc_exec_running")
+        self.assertEqual((run["kind"], run["direction"]), ("exec_id", "downstream"))
+        start, end = int(call["start_ns"]), max(int(links["event"]["end_ns"]), int(run["end_ns"]))
+        self.open_timeline(**{"from": start - (end - start) // 4, "to": end + (end - start) // 4,
+                              "open": call["stream"], "filter": f"rank:{demo.STRAGGLER}"})
+        self.assertEqual(self.head_of_arrow(run), 0, "nothing is chosen")
+        middle = (start + int(links["event"]["end_ns"])) / 2
+        self.browser.click_at(self.x_of(middle), self.row_line(call)["top"] + 17 * self.depth_of(call) + 8)
+        self.wait_for_text(".details-head h2", "nrt_execute")
+        self.wait_for_text(".links-section h3", rf"Links \({len(links['links'])}\)")
+        self.browser.move_to(300, 10)  # the line at the pointer must not be taken for an arrow
+        self.settle()
+        wait_until(lambda: self.head_of_arrow(run) > 4, "the arrow's head at the execution")
+        self.browser.run("[...document.querySelectorAll('.links button.link')]"
+                         ".find(button => button.innerText === 'nc_exec_running').click()")
+        self.wait_for_text(".details-head h2", "nc_exec_running")
+        self.assertIn(f"{run['start_ns']} ns", self.text_of(".details"))
+        self.browser.wait_for("return location.search.includes(arguments[0])", run["id"])
+        self.wait_for_text(".links-section .links", "nrt_execute")
+        self.browser.press("u")
+        self.wait_for_text(".chain", "(?s)kbl_exec_pre.*nrt_execute")
+        self.assertEqual(self.browser.console_errors(), [])
+
     def test_search_finds_the_barriers_and_jumps_to_one(self):
         self.open_timeline()
         expected = self.view("search", q=f"name:{demo.BARRIER}")

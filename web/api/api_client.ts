@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiError, isAbort} from './api_error';
-import {ArtifactList, Capture, CaptureChange, DownloadState, EventsReply, SearchReply, Session, SummaryReply} from './api_types';
+import {ArtifactList, Capture, CaptureChange, DownloadState, EventsReply, LinksReply, SearchReply, Session, SummaryReply} from './api_types';
 
 const kRoot = '/api/v1';
 
@@ -52,6 +52,10 @@ export class ApiClient {
 
   async events(id: string, query: Query, signal?: AbortSignal): Promise<EventsReply> {
     return await this.json('GET', this.path(id, 'events', query), undefined, signal) as EventsReply;
+  }
+
+  async links(id: string, query: Query, signal?: AbortSignal): Promise<LinksReply> {
+    return await this.json('GET', this.path(id, 'links', query), undefined, signal) as LinksReply;
   }
 
   async search(id: string, query: Query, signal?: AbortSignal): Promise<SearchReply> {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import {Direction} from '../model/link_arrows';
+
 // The parts of the API's JSON that the page reads. Members of proto messages are optional, because proto3 JSON leaves
 // out what has its default value; 64-bit integers are decimal strings.
 import {Certificate, WorkerIdentity} from '../model/certificate_types';
@@ -181,12 +183,37 @@ export interface TriggerEntry {
 
 // --- Of the timeline; these members have the names that docs/formats/view_api.md gives them.
 
-export interface EventLink {
-  kind: string;
+// An event as links name it.
+export interface LinkedEvent {
+  id: string;
   stream: number;
   row: number;
+  row_name?: string;
+  name: string;
   start_ns: string;
-  name: string
+  end_ns: string;
+  depth?: number;
+}
+
+export interface EventLink extends LinkedEvent {
+  kind: string;
+  direction: Direction;
+  direct?: boolean;
+}
+
+export interface ChainStep extends EventLink {
+  from: string;  // id of the event that it is linked to
+  distance: number;
+}
+
+export interface LinksReply {
+  event: LinkedEvent;
+  links: EventLink[];
+  more: string;
+  unlinked: string[];
+  chain: ChainStep[];
+  cut: string|null;
+  complete: boolean;
 }
 
 export interface EventEntry {
@@ -203,8 +230,8 @@ export interface EventEntry {
   id?: string;
   sequence_id?: string;
   bound_ns?: string;
+  bound_known?: boolean;
   args?: Record<string, unknown>;
-  links?: EventLink[];
   row_name?: string;
   category?: string;
   thread_id?: string;
@@ -216,6 +243,7 @@ export interface EventsReply {
   scanned_chunks: number
 }
 export interface Hit {
+  id?: string;
   row_name?: string;
   stream: number;
   row: number;

@@ -18,7 +18,7 @@ test('a view survives the URL', () => {
     pinned: [13],
     filter: 'rank:8-15 -host',
     query: 'dur>10ms "two words"',
-    span: {stream: 4, row: 2251799813685247, ns: '1795807991714858704'},
+    span: {stream: 4, row: 2251799813685247, ns: '1795807991714858704', id: '4-1795807991714858704-2718281828'},
     box: {from: '1', to: '2', streams: [1, 2, 3]},
     tool: 3,
     panel: 'heat',

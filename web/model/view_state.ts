@@ -17,7 +17,7 @@ export interface ViewState {
   hidden: number[];
   filter: string;
   query: string;
-  span: {stream: number, row: number, ns: string}|null;
+  span: {stream: number, row: number, ns: string, id?: string}|null;
   box: {from: string, to: string, streams: number[]}|null;
   tool: number;
   panel: string;
@@ -68,7 +68,10 @@ export function formatViewState(state: ViewState): string {
   put('hide', formatRanges(state.hidden));
   put('filter', state.filter);
   put('q', state.query);
-  if (state.span) put('span', `${state.span.stream}.${state.span.row}.${state.span.ns}`);
+  if (state.span) {
+    const {stream, row, ns, id} = state.span;
+    put('span', `${stream}.${row}.${ns}${id ? '.' + id : ''}`);
+  }
   if (state.box) put('box', `${state.box.from}.${state.box.to}.${formatRanges(state.box.streams)}`);
   if (state.tool !== 1) put('tool', String(state.tool));
   put('panel', state.panel);
@@ -94,8 +97,11 @@ export function parseViewState(query: string): ViewState {
   state.hidden = parseRanges(given.get('hide') ?? '');
   state.filter = text('filter');
   state.query = text('q');
-  const span = /^(\d{1,9})\.(-?\d{1,16})\.(\d{1,20})$/.exec(text('span'));
-  if (span) state.span = {stream: Number(span[1]), row: Number(span[2]), ns: span[3]};
+  const span = /^(\d{1,9})\.(-?\d{1,16})\.(\d{1,20})(?:\.(\d{1,10}-\d{1,20}-\d{1,10}))?$/.exec(text('span'));
+  if (span) {
+    state.span = {stream: Number(span[1]), row: Number(span[2]), ns: span[3]};
+    if (span[4]) state.span.id = span[4];
+  }
   const box = /^(\d{1,20})\.(\d{1,20})\.([\d,-]*)$/.exec(given.get('box') ?? '');
   if (box) state.box = {from: box[1], to: box[2], streams: parseRanges(box[3])};
   state.tool = Math.min(4, Math.max(1, Number(text('tool')) || 1));

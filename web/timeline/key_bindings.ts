@@ -13,6 +13,7 @@ export interface KeyActions {
   focusSearch(): void;
   nextHit(step: number): void;
   moveChosen(step: number): void;
+  followChain(upstream: boolean): void;
   escape(): void;
 }
 
@@ -29,6 +30,7 @@ export const kKeyHelp: [string, string][] = [
   ['Ctrl+click', 'select from the chosen span to this one'],
   ['double click', 'zoom to a span'],
   [', and .', 'previous and next span in the row of the chosen one'],
+  ['u, j', 'what the chosen span waited for, and what waited for it; again: no longer'],
   ['/', 'search'],
   ['n, N', 'next and previous hit'],
   ['Esc', 'close the panel, then clear the selection'],
@@ -127,6 +129,12 @@ export class KeyBindings {
         return true;
       case '.':
         actions.moveChosen(1);
+        return true;
+      case 'u':
+        actions.followChain(true);
+        return true;
+      case 'j':
+        actions.followChain(false);
         return true;
       case '?':
         actions.showHelp();

@@ -34,7 +34,7 @@ export class Ruler {
   }
 
   paint(): void {
-    const {ctx, colours, width} = this, {viewport, markers} = this.state;
+    const {ctx, colours, width} = this, {viewport, markers, layout} = this.state;
     ctx.clearRect(0, 0, width, kHeight);
     ctx.font = kFont;
     ctx.textBaseline = 'middle';
@@ -47,15 +47,18 @@ export class Ruler {
       ctx.fillStyle = colours.text;
       if (x >= 0 && x < width - 50) ctx.fillText(formatAxisTime(t, step), x + 4, kHeight - 13);
     }
-    for (const marker of markers) {
-      const x = Math.round(viewport.xOf(marker.time, width));
-      if (x < -100 || x > width) continue;
-      const text = marker.name.slice(0, 30), w = ctx.measureText(text).width + 8;
-      ctx.fillStyle = colours.accent;
-      ctx.fillRect(x, 3, w, 15);
-      ctx.fillRect(x, 3, 1, kHeight);
-      ctx.fillStyle = colours.background;
-      ctx.fillText(text, x + 4, 11);
-    }
+    for (const moment of layout.moments) this.paintMarker(moment, colours.faint);
+    for (const marker of markers) this.paintMarker(marker, colours.accent);
+  }
+
+  private paintMarker({name, time}: {name: string, time: number}, colour: string): void {
+    const {ctx, colours, width} = this, x = Math.round(this.state.viewport.xOf(time, width));
+    if (x < -100 || x > width) return;
+    const text = name.slice(0, 30), w = ctx.measureText(text).width + 8;
+    ctx.fillStyle = colour;
+    ctx.fillRect(x, 3, w, 15);
+    ctx.fillRect(x, 3, 1, kHeight);
+    ctx.fillStyle = colours.background;
+    ctx.fillText(text, x + 4, 11);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
-import {EventEntry} from '../api/api_types';
+import {EventEntry, LinksReply} from '../api/api_types';
 import {Toasts} from '../widgets/toasts';
 
 import {TimelineState} from './timeline_state';
@@ -16,6 +16,7 @@ export interface ChosenSpan {
   count: number;
   flags: number;
   depth: number;
+  id?: string;  // of the API, once it is known
 }
 
 // A stretch of time on some streams.
@@ -45,6 +46,8 @@ export interface TimelineHost {
   chooseBox(box: Box|null): void;
   // The details of the chosen span arrived.
   detailsArrived(event: EventEntry|null): void;
+  // What it is connected to arrived.
+  linksArrived(links: LinksReply|null): void;
   // Scrolls and pans until the stretch on this row is visible.
   reveal(stream: number, row: number, from: number, to: number): void;
   openPanel(name: string): void;

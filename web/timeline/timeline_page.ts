@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
-import {EventEntry} from '../api/api_types';
+import {EventEntry, LinksReply} from '../api/api_types';
 import {formatRanges} from '../model/number_ranges';
 import {fileName, sentences} from '../model/safe_text';
 import {SpanTile} from '../model/span_tile';
@@ -42,6 +42,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private readonly stage: Stage;
   private readonly pointer: PointerTools;
   private readonly keys: KeyBindings;
+  private readonly details: DetailsPanel;
   private readonly dock: Dock;
   private readonly search: SearchPanel;
   private readonly markers: MarkersPanel;
@@ -65,6 +66,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.keys = new KeyBindings(this, this.stage, this.pointer, this);
     this.search = new SearchPanel(this);
     this.markers = new MarkersPanel(this);
+    this.details = new DetailsPanel(this);
     this.table = new TablePanel(this, this.stage, this.pointer);
     this.perfetto = new PerfettoHandOver(api);
     this.topBar = new TopBar(this, this.search.box, theme, this);
@@ -72,8 +74,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.stage.corner.appendChild(this.filter.element);
     const panel = state.panel;
     this.dock = new Dock(
-        [new DetailsPanel(this), new SelectionPanel(this), this.search, new HeatPanel(this), this.markers, this.table],
-        this);
+        [this.details, new SelectionPanel(this), this.search, new HeatPanel(this), this.markers, this.table], this);
     this.element.append(
         this.topBar.element, this.warnings(),
         element('main', {class: 'timeline-main'}, this.stage.element, this.dock.element));
@@ -117,11 +118,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   chooseSpan(span: ChosenSpan|null): void {
     this.state.span = span;
     this.state.event = null;
-    const {base} = this.state;
-    const isInChain = this.state.chain.some(
-        event =>
-            span?.stream === event.stream && span.row === event.row && span.from === base.relative(event.start_ns));
-    if (!isInChain) this.state.chain = [];
+    this.state.links = null;
     this.overlayChanged();
     this.rememberView();
     const wasOpen = this.dock.shown !== '';
@@ -146,6 +143,12 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   detailsArrived(event: EventEntry|null): void {
     this.state.event = event;
+    this.overlayChanged();
+    this.rememberView();  // with the id
+  }
+
+  linksArrived(links: LinksReply|null): void {
+    this.state.links = links;
     this.overlayChanged();
   }
 
@@ -325,6 +328,11 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     if (!best) return;
     this.chooseSpan(best);
     this.reveal(best.stream, best.row, best.from, Math.min(best.to, best.from + this.state.viewport.span / 2));
+  }
+
+  followChain(upstream: boolean): void {
+    this.openPanel('details');
+    this.details.followChain(upstream);
   }
 
   escape(): void {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import {EventEntry, Hit} from '../api/api_types';
+import {EventEntry, Hit, LinksReply} from '../api/api_types';
 import {CaptureLayout} from '../model/capture_layout';
 import {NameTable} from '../model/name_table';
 import {RowFilter} from '../model/row_filter';
@@ -31,8 +31,9 @@ export class TimelineState {
   sort = 'rank';
   follow = false;
   span: ChosenSpan|null = null;
-  event: EventEntry|null = null;  // the chosen span's, once it arrived
-  chain: EventEntry[] = [];       // what the chosen span waited for, or what waited for it
+  event: EventEntry|null = null;           // the chosen span's, once it arrived
+  links: LinksReply|null = null;           // its links, and the chain of what it depended on, or what depended on it
+  chain: ''|'upstream'|'downstream' = '';  // which chain is asked for with the links
   box: Box|null = null;
   markers: Marker[] = [];
   hits: Hit[] = [];
@@ -86,7 +87,8 @@ export class TimelineState {
         to: time,
         count: 1,
         flags: 0,
-        depth: 0
+        depth: 0,
+        id: view.span.id
       };
     }
   }
@@ -111,7 +113,7 @@ export class TimelineState {
       follow: this.follow,
       top,
       markers: this.markers.map(marker => ({name: marker.name, ns: base.absolute(marker.time)})),
-      span: span && {stream: span.stream, row: span.row, ns: base.absolute(span.from)},
+      span: span && {stream: span.stream, row: span.row, ns: base.absolute(span.from), id: span.id},
       box: box && {from: base.absolute(box.from), to: base.absolute(box.to), streams: box.streams},
     };
   }

@@ -18,6 +18,16 @@ export interface ChosenSpan {
   depth: number;
 }
 
+// A span of a selection that was made with Ctrl. Its own time is without spans that are nested in it on its row.
+export interface Pick {
+  stream: number;
+  row: number;
+  name: string;
+  from: number;
+  duration: number;
+  self: number;
+}
+
 // A stretch of time on some streams.
 export interface Box {
   from: number;
@@ -43,6 +53,8 @@ export interface TimelineHost {
   overlayChanged(): void;
   chooseSpan(span: ChosenSpan|null): void;
   chooseBox(box: Box|null): void;
+  // Adds these spans to the selection; those that are in it leave it.
+  pick(picks: Pick[]): void;
   // The details of the chosen span arrived.
   detailsArrived(event: EventEntry|null): void;
   // Scrolls and pans until the stretch on this row is visible.

@@ -5,7 +5,8 @@ import {formatRanges} from '../model/number_ranges';
 import {fileName, sentences} from '../model/safe_text';
 import {SpanTile} from '../model/span_tile';
 import {formatBytes} from '../model/text_format';
-import {formatViewState, parseViewState} from '../model/view_state';
+import {kGroupings} from '../model/track_kinds';
+import {formatViewState, kPicksMax, parseViewState} from '../model/view_state';
 import {download, element, notice} from '../widgets/dom';
 import {MenuItem} from '../widgets/menu';
 import {askText, Modal} from '../widgets/modal';
@@ -28,7 +29,7 @@ import {SearchPanel} from './search_panel';
 import {SelectionPanel} from './selection_panel';
 import {Stage} from './stage';
 import {TablePanel} from './table_panel';
-import {Box, ChosenSpan, TimelineHost} from './timeline_host';
+import {Box, ChosenSpan, Pick, TimelineHost} from './timeline_host';
 import {TimelineState} from './timeline_state';
 import {TopBar, TopBarActions} from './top_bar';
 
@@ -135,11 +136,34 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   chooseBox(box: Box|null): void {
-    if (!box && !this.state.box) return;
+    if (!box && !this.state.box && !this.state.picks.length) return;
     this.state.box = box;
+    this.state.picks = [];
     this.overlayChanged();
     this.rememberView();
     if (box)
+      this.dock.show('selection');
+    else
+      this.dock.update();
+  }
+
+  pick(picks: Pick[]): void {
+    const {state} = this;
+    for (const pick of picks) {
+      const at = state.picks.findIndex(
+          other => other.stream === pick.stream && other.row === pick.row && other.from === pick.from &&
+              other.name === pick.name);
+      if (at >= 0)
+        state.picks = state.picks.filter((_, i) => i !== at);
+      else if (state.picks.length >= kPicksMax)
+        this.toasts.say(`A selection has at most ${kPicksMax} spans; drag a box for more.`);
+      else
+        state.picks = [...state.picks, pick];
+    }
+    if (state.picks.length) state.box = null;
+    this.overlayChanged();
+    this.rememberView();
+    if (state.picks.length)
       this.dock.show('selection');
     else
       this.dock.update();
@@ -151,9 +175,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   reveal(stream: number, row: number, from: number, to: number): void {
-    const {tree, layout} = this.state;
-    tree.hidden.delete(stream);
-    tree.collapsedInstances.delete(layout.stream(stream)?.instance ?? -1);
+    this.state.tree.reveal(stream, row);
     this.state.viewport.reveal(from, to);
     this.tracksChanged();
     this.showTrackOf({stream, row});
@@ -189,7 +211,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   tileArrived(tile: SpanTile): void {
     this.stage.minimap.learn(tile);
     if (this.state.tree.learnRows(tile)) {
-      this.state.tree.build();
+      this.state.tree.rebuild();
       this.stage.tracksChanged();
     }
     this.filter.update();
@@ -330,6 +352,11 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.reveal(best.stream, best.row, best.from, Math.min(best.to, best.from + this.state.viewport.span / 2));
   }
 
+  nextGrouping(): void {
+    const at = kGroupings.findIndex(([name]) => name === this.state.tree.grouping);
+    this.filter.group(kGroupings[(at + 1) % kGroupings.length][0]);
+  }
+
   escape(): void {
     if (this.dock.shown) return this.dock.show('');
     this.chooseSpan(null);
@@ -435,15 +462,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     ctx.font = `${Math.round(11 * scale)}px system-ui, sans-serif`;
     ctx.textBaseline = 'middle';
     for (let i = 0; i < visible.count; ++i) {
-      const track = visible.tracks[i],
-            indent = (track.kind === 'instance'   ? 6
-                          : track.kind === 'rank' ? 18
-                                                  : 30) *
-          scale;
-      const text = track.kind === 'instance' ? this.state.layout.instances[track.instance]?.label
-          : track.kind === 'rank'            ? this.state.streamLabel(track.stream)
-                                             : track.row?.name;
-      ctx.fillText(text ?? '', indent, head + (visible.unit[i] + 0.5) * painter.unitPx, tree - indent - 4);
+      const track = visible.tracks[i], indent = (12 * track.level - 6) * scale;
+      ctx.fillText(track.label, indent, head + (visible.unit[i] + 0.5) * painter.unitPx, tree - indent - 4);
     }
     picture.toBlob(blob => {
       if (blob) download(fileName(this.state.layout.name, '.png'), blob);
@@ -475,7 +495,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     history.replaceState(
         null, '',
         `${location.pathname}?${
-            query.length < 30000 ? query : formatViewState({...parseViewState(query), open: [], hidden: []})}`);
+            query.length < 30000 ? query : formatViewState({...parseViewState(query), open: [], hidden: [], closedInstances: [], picks: []})}`);
   }
 
   private warnings(): HTMLElement {

@@ -25,14 +25,14 @@ export function sectionLabel(section: string): string {
 // The part of a row's name that is the same on all ranks: without rank, core, thread and lane. Rows are named as in a
 // Perfetto trace: "gid13-nc5-tid7-neuron_rt (lane 2)".
 export function commonRowName(name: string): string {
-  const common = name.replace(/^gid\d+-/, '').replace(/^nc\d+-/, '').replace(/^tid\d+-/, '').replace(/^core\d+-/, '')
+  const common = name.replace(/^gid\d+-/, '').replace(/^nc\d+[- ]/, '').replace(/^tid\d+-/, '').replace(/^core\d+-/, '')
                      .replace(/ \(lane \d+\)$/, '').replace(/^(thread|CPU) \d+$/, '$1');
   return common || name;
 }
 
 // A row's name below its rank's line.
 export function ownRowName(name: string): string {
-  return name.replace(/^gid\d+-nc\d+-/, '');
+  return name.replace(/^gid\d+-nc\d+[- ]/, '');
 }
 
 // By what lines are put together; in brackets the vendor's Explorer's name for it.

@@ -210,7 +210,7 @@ test('sections of a rank, each and on all ranks', () => {
     return tree.tracks.slice(at + 1, end).map(track => track.label);
   };
   assert.deepEqual(below('gid6'), [
-    'Runtime threads', 'tid18-neuron_rt', 'Hardware', 'tid1-core4-neuron_hw', 'Steps', 'gid6-nc0 steps (derived)'
+    'Runtime threads', 'tid18-neuron_rt', 'Hardware', 'tid1-core4-neuron_hw', 'Steps', 'steps (derived)'
   ]);
   tree.setSection('hardware', false);
   tree.toggleSection(10, 'runtime');
@@ -231,7 +231,7 @@ test('single rows are pinned, hidden, and revealed', () => {
   tree.build();
   assert.ok(!tree.tracks.some(track => track.row?.row === 2 || track.row?.row === 3));
   assert.deepEqual(
-      tree.pinnedTracks.map(track => track.label), ['gid7 · gid7-nc0 steps (derived)', 'gid6 · row 17']);
+      tree.pinnedTracks.map(track => track.label), ['gid7 · steps (derived)', 'gid6 · row 17']);
   assert.equal(tree.pinnedUnits, 2);
   assert.equal(tree.tracks.some(track => track.kind === 'section'), false, 'one kind is left');
   tree.collapsed.add('i0');

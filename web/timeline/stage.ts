@@ -141,7 +141,7 @@ export class Stage {
     const {tree, layout} = this.host.state;
     this.empty.hidden = tree.tracks.length + tree.pinnedTracks.length > 0;
     if (this.empty.hidden) return;
-    let title = 'All ranks are hidden', hint = 'Choose “show hidden” at the left.';
+    let title = 'All ranks are hidden', hint = 'Choose “hidden” at the left.';
     if (!layout.streams.length && layout.live) {
       title = 'No event has arrived yet';
       hint = 'The page shows events as soon as they are stored.';

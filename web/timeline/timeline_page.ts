@@ -310,15 +310,25 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   fitSelection(): void {
-    const {box, span, viewport} = this.state, chosen = box ?? span;
+    const {box, viewport} = this.state, chosen = box ?? this.picked() ?? this.state.span;
     if (!chosen) return this.toasts.say('Nothing is selected: click a span or drag a box.');
     const margin = Math.max(20, (chosen.to - chosen.from) * 0.05);
     viewport.show(chosen.from - margin, chosen.to + margin);
     this.viewChanged();
   }
 
+  // The time from the first to the last picked span.
+  private picked(): {from: number, to: number}|null {
+    const {picks} = this.state;
+    if (!picks.length) return null;
+    return {
+      from: Math.min(...picks.map(pick => pick.from)),
+      to: Math.max(...picks.map(pick => pick.from + pick.duration))
+    };
+  }
+
   markSelection(): void {
-    const chosen = this.state.box ?? this.state.span;
+    const chosen = this.state.box ?? this.picked() ?? this.state.span;
     if (chosen && chosen.to > chosen.from) {
       this.markers.add(chosen.from);
       this.markers.add(chosen.to);

@@ -186,11 +186,11 @@ test('groups rows of one name across ranks, whatever their threads, and places r
   assert.deepEqual(tree.tracks.filter(track => track.kind === 'group').map(track => `${track.label} ${track.count}`), [
     'neuron_rt 8', 'neuron_hw 8', 'steps (derived) 8'
   ]);
-  assert.equal(tree.tracks[1].label, 'gid7 · tid21-neuron_rt');
-  assert.deepEqual([tree.tracks[2].label, tree.tracks[2].row?.row], ['gid6', -1]);
+  assert.equal(tree.tracks[8].label, 'gid7 · tid21-neuron_rt');
+  assert.deepEqual([tree.tracks[7].label, tree.tracks[7].row?.row], ['gid6', -1]);
   learn(tree, 11, 6);
   tree.rebuild();
-  assert.deepEqual([tree.tracks[2].label, tree.tracks[2].row?.row], ['gid6 · tid18-neuron_rt', 1]);
+  assert.deepEqual([tree.tracks[7].label, tree.tracks[7].row?.row], ['gid6 · tid18-neuron_rt', 1]);
   tree.grouping = 'kind';
   tree.build();
   assert.deepEqual(

@@ -102,9 +102,10 @@ class App implements Navigation {
   }
 
   // The worker that draws loads this script too, and has no document.
-  if (typeof document === 'undefined') {
+  if(typeof document === 'undefined') {
     startSceneWorker();
-  } else {
+  }
+  else {
     setWorkerScript((document.currentScript as HTMLScriptElement | null)?.src ?? '');
     new App().start();
   }

@@ -8,8 +8,10 @@ import {kVariants, Palette} from './palette';
 
 // What the runtime writes on the row of one thread, and on that of one core.
 const kRows = [
-  ['nrt_execute', 'kbl_exec_pre', 'kbl_exec_core', 'kbl_exec_wait', 'kbl_exec_post', 'enc_barrier', 'kmgr_exec_core',
-   'nrt_tensor_read', 'nrt_tensor_write', 'nrt_async_sema_wait', 'dmem_buf_copyin', 'dmem_buf_copyout'],
+  [
+    'nrt_execute', 'kbl_exec_pre', 'kbl_exec_core', 'kbl_exec_wait', 'kbl_exec_post', 'enc_barrier', 'kmgr_exec_core',
+    'nrt_tensor_read', 'nrt_tensor_write', 'nrt_async_sema_wait', 'dmem_buf_copyin', 'dmem_buf_copyout'
+  ],
   ['nc_exec_running', 'cc_running', 'nc_model_switch', 'cc_exec_barrier', 'timestamp_sync_point'],
   ['nrt_tensor_allocate', 'nrt_tensor_free', 'nrt_dma_mem_alloc', 'nrt_dma_mem_dealloc'],
 ];
@@ -46,12 +48,14 @@ for (const dark of [false, true]) {
       const colours = numbers.map(number => rgbOf(css[names.colourOf[number] * kVariants]));
       for (let i = 0; i < row.length; ++i)
         for (let j = 0; j < i; ++j)
-          assert.ok(distance(colours[i], colours[j]) >= 4, `${row[i]} and ${row[j]}: ${distance(colours[i], colours[j])}`);
+          assert.ok(
+              distance(colours[i], colours[j]) >= 4, `${row[i]} and ${row[j]}: ${distance(colours[i], colours[j])}`);
     }
   });
 
   test(`each name is nearer to its category than to the others' first colours, ${dark ? 'dark' : 'light'}`, () => {
-    const groups = ['execution', 'collective', 'barrier', 'transfer', 'memory', 'wait'], {css} = new Palette(groups, dark);
+    const groups = ['execution', 'collective', 'barrier', 'transfer', 'memory', 'wait'],
+          {css} = new Palette(groups, dark);
     const hue = (i: number): number => Math.atan2(labOf(rgbOf(css[i]))[2], labOf(rgbOf(css[i]))[1]);
     const apart = (a: number, b: number): number => Math.abs(Math.atan2(Math.sin(a - b), Math.cos(a - b)));
     groups.forEach((group, g) => {
@@ -65,7 +69,8 @@ for (const dark of [false, true]) {
 
   test(`text is readable on every colour, ${dark ? 'dark' : 'light'}`, () => {
     const text = dark ? [0xf2, 0xf4, 0xf6] : [0x16, 0x19, 0x1d];
-    const categories = ['execution', 'collective', 'barrier', 'wait', 'transfer', 'memory', 'error', 'step', 'any', 'x'];
+    const categories =
+        ['execution', 'collective', 'barrier', 'wait', 'transfer', 'memory', 'error', 'step', 'any', 'x'];
     // WCAG 2.2's 3:1 is for what is seen as a shape; names are in the tooltip too.
     for (const css of new Palette(categories, dark).css) assert.ok(contrast(rgbOf(css), text) >= 3, css);
   });

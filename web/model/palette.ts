@@ -45,7 +45,8 @@ export class Palette {
         for (let variant = 0; variant < kVariants; ++variant, ++at) {
           const s = Math.min(100, saturation * factor * (variant === 1 ? 0.8 : 1) * (dark ? 0.72 : 1));
           // Yellow is brighter than its lightness tells.
-          const light = lightness(dark, variant) + (dark ? -lighter / 2 : lighter) - (dark && hue > 40 && hue < 75 ? 4 : 0);
+          const light =
+              lightness(dark, variant) + (dark ? -lighter / 2 : lighter) - (dark && hue > 40 && hue < 75 ? 4 : 0);
           const rgb = hslToRgb((hue + turn + 360) % 360, s, light);
           this.css[at] = `rgb(${rgb.join(',')})`;
           this.abgr[at] = (0xff000000 | rgb[2] << 16 | rgb[1] << 8 | rgb[0]) >>> 0;

@@ -11,7 +11,8 @@ import {TimeBase} from './time_base';
 
 function records(frame: scene.Scene, section: number): number[][] {
   const size = scene.kRecordSize[section], found: number[][] = [];
-  for (let i = frame.at(section); i < frame.at(section + 1); i += size) found.push([...frame.data.subarray(i, i + size)]);
+  for (let i = frame.at(section); i < frame.at(section + 1); i += size)
+    found.push([...frame.data.subarray(i, i + size)]);
   return found;
 }
 
@@ -34,7 +35,8 @@ test('a scene reads back as it was written, also when a section is empty and the
   assert.deepEqual(records(frame, scene.kGrid), []);
   const spans = records(frame, scene.kSpan);
   assert.equal(spans.length, 50000);
-  assert.deepEqual([spans[5][0] & 0xffff, spans[5][0] >>> 16, spans[5][1] & 0xffff, spans[5][1] >>> 16], [5, 65535, 3, 40000]);
+  assert.deepEqual(
+      [spans[5][0] & 0xffff, spans[5][0] >>> 16, spans[5][1] & 0xffff, spans[5][1] >>> 16], [5, 65535, 3, 40000]);
   assert.deepEqual(records(frame, scene.kGap), [[1, 2, 3, 4, 2, 0, 17], [5, 6, 7, 8, 0, -1, 17]]);
   assert.deepEqual(records(frame, scene.kLabel), []);
   assert.deepEqual(frame.texts, ['damaged']);

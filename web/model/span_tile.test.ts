@@ -101,12 +101,13 @@ test('greys cells below the bound, and keeps the worst rank when rows are reduce
 test('own time is without the spans of the next level; picked spans add up by any key', () => {
   const tile = new SpanTile(
       buildSpans({from: '1795807991714858703', to: '1795807991714868703'}, [{
-        fields: {depth: 3},
-        items: [
-          {start: 100, duration: 1000}, {start: 200, duration: 300, depth: 1}, {start: 250, duration: 100, depth: 2},
-          {start: 900, duration: 100, depth: 1}, {start: 2000, duration: 50, depth: 1}
-        ]
-      }]),
+                   fields: {depth: 3},
+                   items: [
+                     {start: 100, duration: 1000}, {start: 200, duration: 300, depth: 1},
+                     {start: 250, duration: 100, depth: 2}, {start: 900, duration: 100, depth: 1},
+                     {start: 2000, duration: 50, depth: 1}
+                   ]
+                 }]),
       kBase, new NameTable());
   assert.equal(selfTime(tile, tile.rows[0], 100, 1100, 0), 600);
   assert.equal(selfTime(tile, tile.rows[0], 200, 500, 1), 200);

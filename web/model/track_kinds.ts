@@ -2,7 +2,7 @@
 // What kinds of rows a rank has, and by what ranks and rows are grouped.
 
 // Sections of a rank, in the order of display.
-export const kSectionNames: readonly [string, string][] = [
+export const kSectionNames: readonly[string, string][] = [
   ['runtime', 'Runtime threads'],
   ['hardware', 'Hardware'],
   ['framework', 'Framework'],
@@ -25,8 +25,12 @@ export function sectionLabel(section: string): string {
 // The part of a row's name that is the same on all ranks: without rank, core, thread and lane. Rows are named as in a
 // Perfetto trace: "gid13-nc5-tid7-neuron_rt (lane 2)".
 export function commonRowName(name: string): string {
-  const common = name.replace(/^gid\d+-/, '').replace(/^nc\d+[- ]/, '').replace(/^tid\d+-/, '').replace(/^core\d+-/, '')
-                     .replace(/ \(lane \d+\)$/, '').replace(/^(thread|CPU) \d+$/, '$1');
+  const common = name.replace(/^gid\d+-/, '')
+                     .replace(/^nc\d+[- ]/, '')
+                     .replace(/^tid\d+-/, '')
+                     .replace(/^core\d+-/, '')
+                     .replace(/ \(lane \d+\)$/, '')
+                     .replace(/^(thread|CPU) \d+$/, '$1');
   return common || name;
 }
 

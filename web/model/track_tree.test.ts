@@ -141,7 +141,10 @@ function learn(tree: TrackTree, stream: number, gid: number): boolean {
           {from: '1000', to: '2000'},
           [
             {fields: {stream, row: 1, name: `gid${gid}-nc0-tid${gid * 3}-neuron_rt`, depth: 2}, items},
-            {fields: {stream, row: 2, name: `gid${gid}-nc0-tid1-core4-neuron_hw`, source: 'neuron_hw', order: 1}, items},
+            {
+              fields: {stream, row: 2, name: `gid${gid}-nc0-tid1-core4-neuron_hw`, source: 'neuron_hw', order: 1},
+              items
+            },
             {fields: {stream, row: 3, name: `gid${gid}-nc0 steps (derived)`, order: 2}, items},
           ]),
       kBase, new NameTable()));
@@ -162,13 +165,13 @@ test('groups by instance and process, rank, job and core', () => {
   assert.equal(tree.shownStreams, 9);
   tree.grouping = 'rank';
   tree.build();
-  assert.deepEqual(labels(tree), [
-    'gid0', 'gid1', 'gid2', 'gid3', 'gid4', 'gid5', 'gid6', 'gid7', 'Without a rank', '  host'
-  ]);
+  assert.deepEqual(
+      labels(tree), ['gid0', 'gid1', 'gid2', 'gid3', 'gid4', 'gid5', 'gid6', 'gid7', 'Without a rank', '  host']);
   tree.grouping = 'job';
   tree.build();
   assert.deepEqual(labels(tree), [
-    'odd', '  gid1', '  gid3', '  gid5', '  gid7', 'even', '  gid0', '  gid2', '  gid4', '  gid6', 'Without a job', '  host'
+    'odd', '  gid1', '  gid3', '  gid5', '  gid7', 'even', '  gid0', '  gid2', '  gid4', '  gid6', 'Without a job',
+    '  host'
   ]);
   tree.grouping = 'core';
   tree.build();
@@ -183,9 +186,9 @@ test('groups rows of one name across ranks, whatever their threads, and places r
   assert.equal(tree.tracks.length, 9, 'ranks, until any row is known');
   assert.equal(learn(tree, 10, 7), true);
   tree.rebuild();
-  assert.deepEqual(tree.tracks.filter(track => track.kind === 'group').map(track => `${track.label} ${track.count}`), [
-    'neuron_rt 8', 'neuron_hw 8', 'steps (derived) 8'
-  ]);
+  assert.deepEqual(
+      tree.tracks.filter(track => track.kind === 'group').map(track => `${track.label} ${track.count}`),
+      ['neuron_rt 8', 'neuron_hw 8', 'steps (derived) 8']);
   assert.equal(tree.tracks[8].label, 'gid7 · tid21-neuron_rt');
   assert.deepEqual([tree.tracks[7].label, tree.tracks[7].row?.row], ['gid6', -1]);
   learn(tree, 11, 6);
@@ -194,7 +197,8 @@ test('groups rows of one name across ranks, whatever their threads, and places r
   tree.grouping = 'kind';
   tree.build();
   assert.deepEqual(
-      tree.tracks.filter(track => track.kind === 'group').map(track => track.label), ['Runtime threads', 'Hardware', 'Steps']);
+      tree.tracks.filter(track => track.kind === 'group').map(track => track.label),
+      ['Runtime threads', 'Hardware', 'Steps']);
 });
 
 test('sections of a rank, each and on all ranks', () => {
@@ -209,9 +213,9 @@ test('sections of a rank, each and on all ranks', () => {
     const end = tree.tracks.findIndex((track, i) => i > at && track.level === 1);
     return tree.tracks.slice(at + 1, end).map(track => track.label);
   };
-  assert.deepEqual(below('gid6'), [
-    'Runtime threads', 'tid18-neuron_rt', 'Hardware', 'tid1-core4-neuron_hw', 'Steps', 'steps (derived)'
-  ]);
+  assert.deepEqual(
+      below('gid6'),
+      ['Runtime threads', 'tid18-neuron_rt', 'Hardware', 'tid1-core4-neuron_hw', 'Steps', 'steps (derived)']);
   tree.setSection('hardware', false);
   tree.toggleSection(10, 'runtime');
   tree.toggleSection(10, 'hardware');
@@ -230,8 +234,7 @@ test('single rows are pinned, hidden, and revealed', () => {
   tree.pinnedRows.add('10.3').add('11.17');
   tree.build();
   assert.ok(!tree.tracks.some(track => track.row?.row === 2 || track.row?.row === 3));
-  assert.deepEqual(
-      tree.pinnedTracks.map(track => track.label), ['gid7 · steps (derived)', 'gid6 · row 17']);
+  assert.deepEqual(tree.pinnedTracks.map(track => track.label), ['gid7 · steps (derived)', 'gid6 · row 17']);
   assert.equal(tree.pinnedUnits, 2);
   assert.equal(tree.tracks.some(track => track.kind === 'section'), false, 'one kind is left');
   tree.collapsed.add('i0');

@@ -91,12 +91,12 @@ export class TrackTree {
       const known = rows.find(other => other.row === row);
       const isShown = this.expanded.has(stream) || this.groupsRows || this.pinnedRows.has(rowKey(stream, row));
       if (!known) {
-        const made: KnownRow = {
-          row, name, source, order, depth, unit, max, section: sectionOf(source, name), common: commonRowName(name)
-        };
+        const made: KnownRow =
+            {row, name, source, order, depth, unit, max, section: sectionOf(source, name), common: commonRowName(name)};
         rows.push(made);
         this.allRowNames.add(name);
-        const kind = this.layout.stream(stream)?.kind ?? '', sample = `${kind}\u0000${made.section}\u0000${made.common}`;
+        const kind = this.layout.stream(stream)?.kind ?? '',
+              sample = `${kind}\u0000${made.section}\u0000${made.common}`;
         if (!this.samples.has(sample)) this.samples.set(sample, {...made, row: -1});
         rows.sort((a, b) => a.order - b.order || a.row - b.row);
         changed = changed || isShown || !this.filter.isEmpty;
@@ -162,7 +162,8 @@ export class TrackTree {
   // others of its kind.
   private buildByRow(): void {
     const groups = new Map<string, {header: Header, sample: KnownRow, lines: [Stream, KnownRow][]}>();
-    const keyOf = (row: KnownRow): string => this.grouping === 'kind' ? `k${row.section}` : `n${row.section}:${row.common}`;
+    const keyOf = (row: KnownRow): string =>
+        this.grouping === 'kind' ? `k${row.section}` : `n${row.section}:${row.common}`;
     const samplesOf = new Map<string, KnownRow[]>();
     for (const [key, sample] of this.samples) {
       const kind = key.slice(0, key.indexOf('\u0000')), held = samplesOf.get(kind);
@@ -188,7 +189,8 @@ export class TrackTree {
         group.lines.push([stream, row]);
       }
     }
-    const place = ({sample}: {sample: KnownRow}): number => kSectionNames.findIndex(([name]) => name === sample.section);
+    const place = ({sample}: {sample: KnownRow}): number =>
+        kSectionNames.findIndex(([name]) => name === sample.section);
     for (const {header, lines} of [...groups.values()].sort(
              (a, b) => place(a) - place(b) || a.sample.order - b.sample.order ||
                  (a.header.label < b.header.label ? -1 : 1))) {
@@ -241,18 +243,19 @@ export class TrackTree {
     const rankOf = (stream: Stream): number => stream.gid ?? Infinity;
     if (grouping !== 'instance') {
       const coreOf = (stream: Stream): number => grouping === 'core' ? stream.core ?? Infinity : 0;
-      entries.sort((a, b) => compare(coreOf(a.stream), coreOf(b.stream)) || compare(a.places[0] ?? -1, b.places[0] ?? -1) ||
-                       compare(rankOf(a.stream), rankOf(b.stream)) || a.index - b.index);
+      entries.sort(
+          (a, b) => compare(coreOf(a.stream), coreOf(b.stream)) || compare(a.places[0] ?? -1, b.places[0] ?? -1) ||
+              compare(rankOf(a.stream), rankOf(b.stream)) || a.index - b.index);
     } else if (shared.size > 0) {
-      entries.sort((a, b) => compare(a.places[0], b.places[0]) || compare(a.places[1] ?? Infinity, b.places[1] ?? Infinity) ||
-                       a.index - b.index);
+      entries.sort(
+          (a, b) => compare(a.places[0], b.places[0]) || compare(a.places[1] ?? Infinity, b.places[1] ?? Infinity) ||
+              a.index - b.index);
     }
     this.ordered = entries;
   }
 
-  private pathOf(
-      stream: Stream, shared: Set<string>,
-      header: (key: string, label: string, instance: number) => Header): Header[] {
+  private pathOf(stream: Stream, shared: Set<string>, header: (key: string, label: string, instance: number) => Header):
+      Header[] {
     const {instance, process} = stream, name = this.layout.instances[instance]?.label ?? `instance ${instance}`;
     switch (this.grouping) {
       case 'instance': {
@@ -260,13 +263,17 @@ export class TrackTree {
         return shared.has(processKey(stream)) ? [own, header(`p${processKey(stream)}`, process, instance)] : [own];
       }
       case 'process':
-        return [process ? header(`p${processKey(stream)}`, `${name} ${process}`, instance) :
-                          header('p:-', 'Without a process', -1)];
+        return [
+          process ? header(`p${processKey(stream)}`, `${name} ${process}`, instance)
+                  : header('p:-', 'Without a process', -1)
+        ];
       case 'job':
         return [stream.job ? header(`j:${stream.job}`, stream.job, -1) : header('j:-', 'Without a job', -1)];
       case 'core':
-        return [stream.core !== null ? header(`c${stream.core}`, `nc ${stream.core}`, -1) :
-                                       header('c:-', 'Without a core', -1)];
+        return [
+          stream.core !== null ? header(`c${stream.core}`, `nc ${stream.core}`, -1)
+                               : header('c:-', 'Without a core', -1)
+        ];
       case 'rank':
         return stream.gid !== null ? [] : [header('r:-', 'Without a rank', -1)];
       default:
@@ -292,11 +299,13 @@ export class TrackTree {
     const label = this.layout.instances[instance]?.label ?? '';
     const rows = (this.rowsOf.get(number) ?? []).filter(row => {
       const key = rowKey(number, row.row);
-      return !this.hiddenRows.has(key) && (pinned || !this.pinnedRows.has(key)) && this.filter.acceptsRow(stream, label, row.name);
+      return !this.hiddenRows.has(key) && (pinned || !this.pinnedRows.has(key)) &&
+          this.filter.acceptsRow(stream, label, row.name);
     });
     const hasSections = rows.some(row => row.section !== rows[0].section);
     for (const [section, title] of kSectionNames) {
-      const own = rows.filter(row => row.section === section), isOpen = !hasSections || this.isSectionOpen(number, section);
+      const own = rows.filter(row => row.section === section),
+            isOpen = !hasSections || this.isSectionOpen(number, section);
       if (own.length === 0) continue;
       if (hasSections) {
         lines.push(makeTrack(
@@ -313,11 +322,9 @@ export class TrackTree {
   private makeRow(stream: Stream, row: KnownRow, level: number, alone: boolean, pinned: boolean): Track {
     const own = ownRowName(row.name), label = alone ? (row.row < 0 ? stream.label : `${stream.label} · ${own}`) : own;
     const key = `r${stream.number}.${row.row < 0 ? row.section + row.common : row.row}`;
-    return makeTrack('row', key, label, level, stream.instance, stream.number, {
-      row,
-      pinned,
-      units: row.source === 'counter' ? kCounterUnits : row.depth
-    });
+    return makeTrack(
+        'row', key, label, level, stream.instance, stream.number,
+        {row, pinned, units: row.source === 'counter' ? kCounterUnits : row.depth});
   }
 
   private addPinnedRows(stream: Stream): void {
@@ -325,7 +332,8 @@ export class TrackTree {
     const rows = this.rowsOf.get(stream.number);
     for (const key of this.pinnedRows) {
       if (!key.startsWith(`${stream.number}.`)) continue;
-      const number = Number(key.slice(key.indexOf('.') + 1)), row = rows?.find(other => other.row === number) ?? unknownRow(number);
+      const number = Number(key.slice(key.indexOf('.') + 1)),
+            row = rows?.find(other => other.row === number) ?? unknownRow(number);
       if (!this.hiddenRows.has(key)) this.pinnedTracks.push(this.makeRow(stream, row, 1, true, true));
     }
   }
@@ -354,7 +362,8 @@ export class TrackTree {
 
   // The streams of a group's ranks, whether it is open or not.
   streamsOf(group: Track): number[] {
-    return this.ordered.filter(({path}) => path.some(header => header.key === group.key)).map(({stream}) => stream.number);
+    return this.ordered.filter(({path}) => path.some(header => header.key === group.key))
+        .map(({stream}) => stream.number);
   }
 
   // Makes a row visible: shows its rank and it, and opens the groups and the section that they are in.
@@ -362,7 +371,8 @@ export class TrackTree {
     this.hidden.delete(stream);
     this.hiddenRows.delete(rowKey(stream, row));
     this.order();
-    for (const {key} of this.ordered.find(entry => entry.stream.number === stream)?.path ?? []) this.collapsed.delete(key);
+    for (const {key} of this.ordered.find(entry => entry.stream.number === stream)?.path ?? [])
+      this.collapsed.delete(key);
     const known = this.rowsOf.get(stream)?.find(other => other.row === row);
     if (!known) return;
     this.collapsed.delete(`k${known.section}`);
@@ -399,7 +409,12 @@ function makeTrack(
     kind: Track['kind'], key: string, label: string, level: number, instance: number, stream: number,
     rest: Partial<Track>): Track {
   return {
-    kind, key, label, level, instance, stream,
+    kind,
+    key,
+    label,
+    level,
+    instance,
+    stream,
     row: null,
     section: '',
     expanded: false,
@@ -420,8 +435,8 @@ function processKey(stream: Stream): string {
   return `${stream.instance}:${stream.process}`;
 }
 
-// Processes that have a line of their own: those of instances with several, unless each has one stream only, which would
-// double the lines without telling more.
+// Processes that have a line of their own: those of instances with several, unless each has one stream only, which
+// would double the lines without telling more.
 function sharedProcesses(streams: Stream[]): Set<string> {
   const counts = new Map<string, number>(), processes = new Map<number, number>(), most = new Map<number, number>();
   for (const stream of streams) {

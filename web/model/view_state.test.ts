@@ -41,7 +41,8 @@ test('a view survives the URL', () => {
 
 test('a malformed URL is an empty view', () => {
   assert.deepEqual(
-      parseViewState('from=x&to=-1&open=a&group=evil&sections=evil&flip=4/evil&pinrow=x&hiderow=1.2.3&pick=1.2&span=1.2&box=1&tool=9&panel=evil&metric=x&m=x&top=-4'),
+      parseViewState(
+          'from=x&to=-1&open=a&group=evil&sections=evil&flip=4/evil&pinrow=x&hiderow=1.2.3&pick=1.2&span=1.2&box=1&tool=9&panel=evil&metric=x&m=x&top=-4'),
       {...emptyViewState(), tool: 4});
   assert.equal(parseRanges('0-999999999', 1000).length, 1000);
 });

@@ -150,7 +150,8 @@ export function parseViewState(query: string): ViewState {
     const pick = /^(\d{1,9})\.(-?\d{1,16})\.(\d{1,20})\.(\d{1,18})\.(\d{1,18})\.([\s\S]{0,100})$/.exec(entry);
     if (!pick) continue;
     const [, stream, row, ns, duration, self, name] = pick;
-    state.picks.push({stream: Number(stream), row: Number(row), ns, duration: Number(duration), self: Number(self), name});
+    state.picks.push(
+        {stream: Number(stream), row: Number(row), ns, duration: Number(duration), self: Number(self), name});
   }
   state.tool = Math.min(4, Math.max(1, Number(text('tool')) || 1));
   state.panel = kPanels.includes(text('panel')) ? text('panel') : '';

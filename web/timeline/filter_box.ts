@@ -65,26 +65,30 @@ export class FilterBox {
   private groupItems(): MenuItem[] {
     const {tree} = this.host.state;
     return [
-      ...kGroupings.map(([name, label, hint]): MenuItem => ({
-                          label: `${tree.grouping === name ? '● ' : ''}By ${label}`,
-                          hint,
-                          action: () => this.group(name)
-                        })),
-      ...kSectionNames.map(([section, label]): MenuItem => {
-        const isClosed = tree.closedSections.has(section);
-        return {
-          label: `${isClosed ? 'Expand' : 'Collapse'} ${label}`,
-          hint: 'on all ranks',
-          action: () => this.toggleSection(section)
-        };
-      })
+      ...kGroupings.map(
+          ([name, label, hint]): MenuItem =>
+              ({label: `${tree.grouping === name ? '● ' : ''}By ${label}`, hint, action: () => this.group(name)})),
+      ...kSectionNames.map(
+          ([section, label]):
+              MenuItem => {
+                const isClosed = tree.closedSections.has(section);
+                return {
+                  label: `${isClosed ? 'Expand' : 'Collapse'} ${label}`,
+                  hint: 'on all ranks',
+                  action: () => this.toggleSection(section)
+                };
+              })
     ];
   }
 
   private hiddenItems(): MenuItem[] {
     const {tree} = this.host.state, items: MenuItem[] = [{label: 'Show all', action: () => this.showAll()}];
     for (const stream of [...tree.hidden].slice(0, kHiddenListed))
-      items.push({label: this.host.state.streamLabel(stream), hint: 'rank', action: () => this.show(() => tree.hidden.delete(stream))});
+      items.push({
+        label: this.host.state.streamLabel(stream),
+        hint: 'rank',
+        action: () => this.show(() => tree.hidden.delete(stream))
+      });
     for (const key of [...tree.hiddenRows].slice(0, kHiddenListed)) {
       const [stream, row] = key.split('.').map(Number);
       items.push({

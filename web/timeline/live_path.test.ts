@@ -79,9 +79,9 @@ class SlowApi {
     return new Promise((resolve, reject) => {
       const timer = this.timers.set(() => {
         ++this.answered;
-        resolve(buildSpans({from: String(from), to: String(Math.round(to))}, [
-          {fields: {mode: 'bins'}, items: [{start: 0, duration: 1}]}
-        ]));
+        resolve(buildSpans(
+            {from: String(from), to: String(Math.round(to))},
+            [{fields: {mode: 'bins'}, items: [{start: 0, duration: 1}]}]));
       }, this.ms);
       signal.addEventListener('abort', () => {
         ++this.cancelled;
@@ -95,7 +95,13 @@ class SlowApi {
 function makeLoader(timers: FakeTimers, api: SlowApi): {host: LoaderHost, loader: BlockLoader, tiles: () => number} {
   let tiles = 0;
   const host: LoaderHost = {
-    state: {base: kBase, captureId: 'c', layout: layoutUntil(1e9, '1'), names: new NameTable(), store: new TileStore(1 << 20)},
+    state: {
+      base: kBase,
+      captureId: 'c',
+      layout: layoutUntil(1e9, '1'),
+      names: new NameTable(),
+      store: new TileStore(1 << 20)
+    },
     api
   };
   const loader = new BlockLoader(host, {tileArrived: () => ++tiles, loadingChanged: () => {}}, timers);
@@ -142,14 +148,16 @@ test('what is not drawn any more is cancelled', async () => {
 test('one layout is read at a time, and a slow aggregator is asked less often', async () => {
   const timers = new FakeTimers();
   let underWay = 0, most = 0, reads = 0;
-  const refresher = new LayoutRefresher(() => new Promise<void>(resolve => {
-    ++reads;
-    most = Math.max(most, ++underWay);
-    timers.set(() => {
-      --underWay;
-      resolve();
-    }, 5000);
-  }), timers);
+  const refresher = new LayoutRefresher(
+      () => new Promise<void>(resolve => {
+        ++reads;
+        most = Math.max(most, ++underWay);
+        timers.set(() => {
+          --underWay;
+          resolve();
+        }, 5000);
+      }),
+      timers);
   for (let i = 0; i < 300; ++i) {  // ten changes a second for 30 s
     refresher.request();
     await timers.advance(100);

@@ -14,7 +14,7 @@ import {ThemeColours} from './theme_colours';
 import {TimelineState} from './timeline_state';
 import {VisibleTracks} from './visible_tracks';
 
-export const kUnit = 17;  // CSS px of a nesting level
+export const kUnit = 17;       // CSS px of a nesting level
 const kRuntime = 'neuron_rt';  // of the rows that a collapsed rank shows
 const kLabelFrom = 36, kLabelFromMoving = 80;
 const kLabelsMovingMax = 300;  // on the page's thread, so that a frame is in time
@@ -224,8 +224,8 @@ export class Painter {
     for (let i = 0; i < stream.gaps.length; ++i) {
       const gap = stream.gaps[i];
       const left = Math.max(0, Math.round((gap.from - view.from) / view.nsPerPx));
-      const right = Math.round(
-          Math.min(this.width, Math.max((gap.to - view.from) / view.nsPerPx, left + 3 * this.scale)));
+      const right =
+          Math.round(Math.min(this.width, Math.max((gap.to - view.from) / view.nsPerPx, left + 3 * this.scale)));
       if (right <= 0 || left >= this.width || right <= left) continue;
       const height = track.units * unitPx - 1;
       const kind = gap.kind === 'damage' ? scene.kDamageGap

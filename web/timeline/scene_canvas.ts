@@ -4,9 +4,14 @@ import {Scene, SceneWriter} from '../model/scene';
 import {AnyCanvas, ScenePainter, SceneTheme} from './scene_painter';
 
 // Page to worker, in the order of sending. The worker answers each frame with its array, for the next one.
-type ToWorker = {kind: 'canvas', canvas: AnyCanvas}|{kind: 'theme', theme: SceneTheme}|
-    {kind: 'names', names: string[]}|{kind: 'frame', data: Int32Array, texts: string[]};
-type FromWorker = {kind: 'ready'}|{kind: 'drawn', data: Int32Array};
+type ToWorker = {
+  kind: 'canvas',
+  canvas: AnyCanvas
+}|{kind: 'theme', theme: SceneTheme}|{kind: 'names', names: string[]}|
+    {kind: 'frame', data: Int32Array, texts: string[]};
+type FromWorker = {
+  kind: 'ready'
+}|{kind: 'drawn', data: Int32Array};
 
 interface WorkerScope {
   onmessage: ((event: MessageEvent<ToWorker>) => void)|null;
@@ -50,8 +55,7 @@ export class SceneCanvas {
 
   // `script`: the address of the page's script; '' to draw on the page's thread. `redraw` is called when the canvas is
   // another one and has nothing yet.
-  constructor(
-      script: string, private readonly names: readonly string[], private readonly redraw: () => void) {
+  constructor(script: string, private readonly names: readonly string[], private readonly redraw: () => void) {
     this.canvas = makeSpanCanvas();
     this.drawLocally();
     if (script && typeof Worker === 'function' && 'transferControlToOffscreen' in HTMLCanvasElement.prototype)
@@ -103,8 +107,7 @@ export class SceneCanvas {
 
   private handOver(): void {
     const canvas = makeSpanCanvas();
-    const offscreen =
-        (canvas as unknown as {transferControlToOffscreen(): Transferable}).transferControlToOffscreen();
+    const offscreen = (canvas as unknown as {transferControlToOffscreen(): Transferable}).transferControlToOffscreen();
     this.worker!.postMessage({kind: 'canvas', canvas: offscreen}, [offscreen]);
     this.isReady = true;
     this.local = null;

@@ -53,8 +53,8 @@ export class SelectionPanel implements Panel {
     });
     table.show(summarise(picks, pick => byName ? pick.name : state.streamLabel(pick.stream)).map(text));
     const head = element(
-        'div', {class: 'panel-head'},
-        this.pickBy(() => this.showPicks(picks)), element('strong', {}, `${picks.length} picked spans`),
+        'div', {class: 'panel-head'}, this.pickBy(() => this.showPicks(picks)),
+        element('strong', {}, `${picks.length} picked spans`),
         element('span', {class: 'faint'}, 'as drawn: a span that stands for several events counts once'),
         button('Clear', () => this.host.chooseBox(null)));
     replaceChildren(this.element, head, element('div', {class: 'panel-rest'}, table.element));
@@ -109,8 +109,8 @@ export class SelectionPanel implements Panel {
   private head(box: Box): HTMLElement {
     const ranks = box.streams.length;
     return element(
-        'div', {class: 'panel-head'},
-        this.pickBy(() => void this.load(box)), element('strong', {}, formatDuration(box.to - box.from)),
+        'div', {class: 'panel-head'}, this.pickBy(() => void this.load(box)),
+        element('strong', {}, formatDuration(box.to - box.from)),
         element('span', {class: 'faint'}, `all rows of ${ranks} ${ranks === 1 ? 'rank or host' : 'ranks and hosts'}`),
         button('Zoom to it', () => {
           this.host.state.viewport.show(box.from, box.to);

@@ -505,7 +505,9 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     history.replaceState(
         null, '',
         `${location.pathname}?${
-            query.length < 30000 ? query : formatViewState({...parseViewState(query), open: [], hidden: [], closedInstances: [], picks: []})}`);
+            query.length < 30000
+                ? query
+                : formatViewState({...parseViewState(query), open: [], hidden: [], closedInstances: [], picks: []})}`);
   }
 
   private warnings(): HTMLElement {

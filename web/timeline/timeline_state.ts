@@ -107,8 +107,7 @@ export class TimelineState {
   }
 
   toView(top: number): ViewState {
-    const {tree, base, viewport, span, box} = this,
-                              instances = [...tree.collapsed].filter(key => /^i\d+$/.test(key));
+    const {tree, base, viewport, span, box} = this, instances = [...tree.collapsed].filter(key => /^i\d+$/.test(key));
     return {
       ...emptyViewState(),
       // Before the first event the window is of no time.

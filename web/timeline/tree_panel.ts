@@ -101,9 +101,26 @@ export class TreePanel {
     const meta = element('span', {class: 'tree-meta'});
     const box = element(
         'div', {class: 'tree-line', role: 'treeitem', id: `tree-line-${this.lines.length}`}, caret, label, meta);
-    const line: Line = {element: box, caret, label, meta, track: null, shown: {
-      key: '', label: '', unit: 0, units: 0, expanded: false, pinned: false, active: false, mode: '', count: 0, lost: 0, index: -1
-    }};
+    const line: Line = {
+      element: box,
+      caret,
+      label,
+      meta,
+      track: null,
+      shown: {
+        key: '',
+        label: '',
+        unit: 0,
+        units: 0,
+        expanded: false,
+        pinned: false,
+        active: false,
+        mode: '',
+        count: 0,
+        lost: 0,
+        index: -1
+      }
+    };
     box.addEventListener('pointerenter', () => this.showTools(line));
     line.element.addEventListener('click', event => {
       if (!line.track || (event.target as Element).closest('button')) return;
@@ -167,7 +184,8 @@ export class TreePanel {
     line.label.textContent = track.label;
     if (track.kind === 'section' || (track.kind === 'group' && (track.instance < 0 || track.level > 1))) {
       line.meta.textContent = formatShortCount(track.count);
-      line.element.title = `${track.label}: ${track.count} ${track.kind === 'section' || state.tree.groupsRows ? 'rows' : 'ranks'}`;
+      line.element.title =
+          `${track.label}: ${track.count} ${track.kind === 'section' || state.tree.groupsRows ? 'rows' : 'ranks'}`;
       return;
     }
     if (track.kind === 'group') {
@@ -189,9 +207,11 @@ export class TreePanel {
               stream.boundKnown ? '±' + formatDuration(stream.boundNs) : 'an unknown bound'}`;
       return;
     }
-    line.meta.textContent = track.row!.source === 'counter' ? track.row!.unit : track.row!.row < 0 ? 'not loaded' : mode;
-    line.element.title =
-        `${stream.label} · ${track.row!.name} (${track.row!.source})` + (mode === 'bins' ? ': items stand for several events' : '');
+    line.meta.textContent = track.row!.source === 'counter' ? track.row!.unit
+        : track.row!.row < 0                                ? 'not loaded'
+                                                            : mode;
+    line.element.title = `${stream.label} · ${track.row!.name} (${track.row!.source})` +
+        (mode === 'bins' ? ': items stand for several events' : '');
   }
 
   private modeOf(track: Track, tileOf: {tileOf(stream: number): SpanTile|null}): string {

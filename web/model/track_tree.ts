@@ -73,6 +73,7 @@ export class TrackTree {
   private readonly allRowNames = new Set<string>();
   private readonly samples = new Map<string, KnownRow>();  // a row of each common name, by kind of stream
   private readonly linesOf = new Map<number, Track[]>();   // a stream's lines, until something about it changes
+  private samplesPlaced = 0;
   private ordered: {stream: Stream, path: Header[]}[] = [];
   private orderedFor: {layout: CaptureLayout, grouping: Grouping}|null = null;
 
@@ -158,48 +159,56 @@ export class TrackTree {
     }
   }
 
-  // Rows of all ranks together, by kind or by name. A rank whose rows are not known yet is taken to have those of the
-  // others of its kind.
+  // Rows of all ranks together, by kind or by name.
   private buildByRow(): void {
-    const groups = new Map<string, {header: Header, sample: KnownRow, lines: [Stream, KnownRow][]}>();
-    const keyOf = (row: KnownRow): string =>
-        this.grouping === 'kind' ? `k${row.section}` : `n${row.section}:${row.common}`;
-    const samplesOf = new Map<string, KnownRow[]>();
-    for (const [key, sample] of this.samples) {
-      const kind = key.slice(0, key.indexOf('\u0000')), held = samplesOf.get(kind);
-      if (held)
-        held.push(sample);
-      else
-        samplesOf.set(kind, [sample]);
-    }
+    const groups = new Map<string, {header: Header, sample: KnownRow, lines: Track[]}>();
+    const isByKind = this.grouping === 'kind';
+    // Ranks that are not loaded are taken to have the rows of others, of which there may be new ones.
+    if (this.samplesPlaced !== this.samples.size) this.linesOf.clear();
+    this.samplesPlaced = this.samples.size;
     for (const {stream} of this.ordered) {
       if (!this.accepts(stream)) continue;
       this.addPinnedRows(stream);
-      const label = this.layout.instances[stream.instance]?.label ?? '';
-      for (const row of this.rowsOf.get(stream.number) ?? samplesOf.get(stream.kind) ?? []) {
-        const own = rowKey(stream.number, row.row);
-        if (this.hiddenRows.has(own) || this.pinnedRows.has(own) || !this.filter.acceptsRow(stream, label, row.name))
-          continue;
-        const key = keyOf(row);
+      if (this.pinned.has(stream.number)) {
+        this.addLines(this.pinnedTracks, this.makeLines(stream, 1, true));
+        continue;
+      }
+      let lines = this.linesOf.get(stream.number);
+      if (!lines) this.linesOf.set(stream.number, lines = this.makeRows(stream));
+      for (const line of lines) {
+        const row = line.row!, key = isByKind ? `k${row.section}` : `n${row.section}:${row.common}`;
         let group = groups.get(key);
         if (!group) {
-          const text = this.grouping === 'kind' ? sectionLabel(row.section) : row.common;
-          groups.set(key, group = {header: {key, label: text, instance: -1}, sample: row, lines: []});
+          const header = {key, label: isByKind ? sectionLabel(row.section) : row.common, instance: -1};
+          groups.set(key, group = {header, sample: row, lines: []});
         }
-        group.lines.push([stream, row]);
+        group.lines.push(line);
       }
     }
     const place = ({sample}: {sample: KnownRow}): number =>
         kSectionNames.findIndex(([name]) => name === sample.section);
-    for (const {header, lines} of [...groups.values()].sort(
-             (a, b) => place(a) - place(b) || a.sample.order - b.sample.order ||
-                 (a.header.label < b.header.label ? -1 : 1))) {
+    const sorted = [...groups.values()].sort(
+        (a, b) => place(a) - place(b) || a.sample.order - b.sample.order || (a.header.label < b.header.label ? -1 : 1));
+    for (const {header, lines} of sorted) {
       const track = this.makeHeader(header, 1);
       track.count = lines.length;
       this.tracks.push(track);
-      if (track.expanded)
-        for (const [stream, row] of lines) this.tracks.push(this.makeRow(stream, row, 2, true, false));
+      if (track.expanded) this.addLines(this.tracks, lines);
     }
+  }
+
+  // The rows of a stream as lines of their own. A rank whose rows are not known yet is taken to have those of the
+  // others of its kind.
+  private makeRows(stream: Stream): Track[] {
+    const label = this.layout.instances[stream.instance]?.label ?? '', made: Track[] = [];
+    const rows = this.rowsOf.get(stream.number) ??
+        [...this.samples].filter(([key]) => key.startsWith(`${stream.kind}\u0000`)).map(([, sample]) => sample);
+    for (const row of rows) {
+      const own = rowKey(stream.number, row.row);
+      if (!this.hiddenRows.has(own) && !this.pinnedRows.has(own) && this.filter.acceptsRow(stream, label, row.name))
+        made.push(this.makeRow(stream, row, 2, true, false));
+    }
+    return made;
   }
 
   private accepts(stream: Stream): boolean {

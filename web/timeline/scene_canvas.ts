@@ -69,6 +69,7 @@ export class SceneCanvas {
   close(): void {
     this.worker?.terminate();
     this.worker = null;
+    this.isReady = this.isDrawing = this.pending = false;
   }
 
   setTheme(theme: SceneTheme): void {
@@ -81,6 +82,7 @@ export class SceneCanvas {
   show(): void {
     this.sendNames();
     if (this.local) return this.local.paint(new Scene(this.writer.data, this.writer.texts));
+    if (!this.worker) return;  // closed
     this.pending = true;
     if (!this.isDrawing) this.sendFrame();
   }
@@ -101,6 +103,7 @@ export class SceneCanvas {
     };
     this.worker.onerror = event => {
       event.preventDefault();
+      console.warn(`neurontrace: the worker that draws failed, and the page draws instead: ${event.message}`);
       this.fallBack();
     };
   }
@@ -118,9 +121,8 @@ export class SceneCanvas {
   }
 
   private fallBack(): void {
-    this.close();
     const hadCanvas = this.isReady;
-    this.isReady = this.isDrawing = this.pending = false;
+    this.close();
     if (!hadCanvas) return;
     const failed = this.canvas;
     this.exchange(makeSpanCanvas(), 'page');
@@ -151,7 +153,7 @@ export class SceneCanvas {
     this.namesSent = this.names.length;
     if (this.local)
       this.local.addNames(names);
-    else
+    else if (this.worker)
       this.send({kind: 'names', names});
   }
 

@@ -7,9 +7,11 @@ import {buildSpans} from '../model/frame_builder';
 import {NameTable} from '../model/name_table';
 import {TileStore} from '../model/tile_store';
 import {TimeBase} from '../model/time_base';
+import {formatViewState, parseViewState} from '../model/view_state';
 
 import {BlockLoader, LoaderHost} from './block_loader';
 import {LayoutRefresher, Timers} from './layout_refresher';
+import {TimelineState} from './timeline_state';
 
 // Time that moves only when a test says so.
 class FakeTimers implements Timers {
@@ -178,4 +180,19 @@ test('a request while a layout is read is not lost', async () => {
   refresher.request();
   await timers.advance(5000);
   assert.equal(reads, 2);
+});
+
+test('a capture without events has no window in its address, and shows the whole with the first event', () => {
+  const json = {capture: {id: 'c'}, live: true, version: '1', begin_ns: '0', end_ns: '0', streams: []};
+  const state = new TimelineState('c', json);
+  state.restore(parseViewState('from=5&to=9&tool=2'), false);
+  assert.equal(formatViewState(state.toView(0)), 'tool=2');
+  state.updateLayout({...json, version: '2', begin_ns: '1795807991714858703', end_ns: '1795807992714858703'});
+  assert.equal(state.layout.begin, 0);
+  assert.equal(state.layout.end, 1e9);
+  assert.ok(state.viewport.from <= 0 && state.viewport.to >= 1e9, `${state.viewport.from} to ${state.viewport.to}`);
+  const view = parseViewState(formatViewState(state.toView(0)));
+  assert.ok(BigInt(view.from) <= 1795807991714858703n && BigInt(view.to) >= 1795807992714858703n);
+  state.updateLayout({...json, begin_ns: '1795807991714858000', end_ns: '1795807993714858703'});
+  assert.equal(state.layout.begin, -703, 'the origin of time stays');
 });

@@ -248,6 +248,25 @@ class Page(PageCase):
         self.assertEqual(len(by_rank), 3)
         self.assertEqual(sum(by_rank.values()), int(summary["events"]))
 
+    def test_ctrl_adds_spans_to_a_selection_and_removes_them(self):
+        hits = self.view("search", q=f"name:{demo.BARRIER} rank:{demo.STRAGGLER}")["hits"]
+        first, second = sorted(hits, key=lambda hit: int(hit["start_ns"]))[len(hits) // 2:][:2]
+        lengths = [int(hit["duration_ns"]) for hit in (first, second)]
+        self.open_timeline(**{"from": int(first["start_ns"]) - lengths[0],
+                              "to": int(second["start_ns"]) + 2 * lengths[1], "open": first["stream"]})
+        y = self.row_line(first)["top"] + 17 * self.depth_of(first) + 8
+        places = [self.x_of(int(hit["start_ns"]) + length / 2) for hit, length in zip((first, second), lengths)]
+        self.browser.click_at(places[0], y)
+        self.wait_for_text(".details-head h2", demo.BARRIER)
+        self.browser.click_with("Control", places[1], y)
+        self.wait_for_text(".dock-body", "2 picked spans")
+        row = self.table_of(".dock-body")[0]
+        self.assertEqual(row[:2], [demo.BARRIER, "2"])
+        self.assertAlmostEqual(shown_ns(row[2]), sum(lengths), delta=sum(lengths) * TOLERANCE + 2)
+        self.browser.wait_for("return location.search.match(/[?&]pick=/g)?.length === 2")
+        self.browser.click_with("Control", places[1], y)
+        self.wait_for_text(".dock-body", r"1 picked span\b")
+
     def test_heat_map_shows_the_rank_that_is_late(self):
         self.open_timeline(panel="heat", metric="wait")
         self.browser.wait_for("return document.querySelector('.heat-canvas') !== null")

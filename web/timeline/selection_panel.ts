@@ -54,7 +54,7 @@ export class SelectionPanel implements Panel {
     table.show(summarise(picks, pick => byName ? pick.name : state.streamLabel(pick.stream)).map(text));
     const head = element(
         'div', {class: 'panel-head'}, this.pickBy(() => this.showPicks(picks)),
-        element('strong', {}, `${picks.length} picked spans`),
+        element('strong', {}, `${picks.length} picked ${picks.length === 1 ? 'span' : 'spans'}`),
         element('span', {class: 'faint'}, 'as drawn: a span that stands for several events counts once'),
         button('Clear', () => this.host.chooseBox(null)));
     replaceChildren(this.element, head, element('div', {class: 'panel-rest'}, table.element));

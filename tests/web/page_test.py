@@ -253,7 +253,8 @@ class Page(PageCase):
         first, second = sorted(hits, key=lambda hit: int(hit["start_ns"]))[len(hits) // 2:][:2]
         lengths = [int(hit["duration_ns"]) for hit in (first, second)]
         self.open_timeline(**{"from": int(first["start_ns"]) - lengths[0],
-                              "to": int(second["start_ns"]) + 2 * lengths[1], "open": first["stream"]})
+                              "to": int(second["start_ns"]) + 2 * lengths[1], "open": first["stream"],
+                              "filter": f"rank:{demo.STRAGGLER}"})
         y = self.row_line(first)["top"] + 17 * self.depth_of(first) + 8
         places = [self.x_of(int(hit["start_ns"]) + length / 2) for hit, length in zip((first, second), lengths)]
         self.browser.click_at(places[0], y)

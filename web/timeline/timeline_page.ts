@@ -35,6 +35,8 @@ import {TopBar, TopBarActions} from './top_bar';
 
 // Browsers allow about 100 changes of the address in 30 s.
 const kUrlPauseMs = 400;
+// Placing 60,000 rows takes longer than a frame, so that rows of several answers are placed together.
+const kRebuildPauseMs = 150;
 const kOverviewPx = 512, kOverviewPauseMs = 5000;
 
 // The timeline of one capture: owns its parts, and carries out what they ask for.
@@ -52,6 +54,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private readonly perfetto: PerfettoHandOver;
   private watch: LiveWatch|null = null;
   private urlTimer = 0;
+  private rebuildTimer = 0;
+  private rebuiltAt = 0;
   private readonly refresher = new LayoutRefresher(() => this.refreshLayout());
   private overviewAt = 0;
   private isOverviewLoading = false;
@@ -94,6 +98,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.watch?.close();
     this.refresher.close();
     clearTimeout(this.urlTimer);
+    clearTimeout(this.rebuildTimer);
   }
 
   // --- TimelineHost
@@ -210,15 +215,24 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   tileArrived(tile: SpanTile): void {
     this.stage.minimap.learn(tile);
-    if (this.state.tree.learnRows(tile)) {
-      this.state.tree.rebuild();
-      this.stage.tracksChanged();
+    if (this.state.tree.learnRows(tile) && this.rebuildTimer === 0) {
+      const wait = this.rebuiltAt + kRebuildPauseMs - performance.now();
+      this.rebuildTimer = window.setTimeout(() => this.rebuildTree(), Math.max(0, wait));
     }
-    this.filter.update();
     // Streams, ranks or clocks changed since the layout was read.
     if (tile.version && tile.version !== this.state.layout.version) this.refresher.request();
     this.stage.invalidate(true);
     if (this.dock.shown === 'table') this.dock.update();
+  }
+
+  // Shows rows that answers brought.
+  private rebuildTree(): void {
+    this.rebuildTimer = 0;
+    this.state.tree.rebuild();
+    this.rebuiltAt = performance.now();
+    this.stage.tracksChanged();
+    this.filter.update();
+    this.stage.invalidate(true);
   }
 
   loadingChanged(): void {

@@ -4,6 +4,8 @@ import {ApiError, describeError} from './api/api_error';
 import {Session} from './api/api_types';
 import {CapturePage} from './manager/capture_page';
 import {ManagerPage} from './manager/manager_page';
+import {setWorkerScript} from './timeline/painter';
+import {startSceneWorker} from './timeline/scene_canvas';
 import {timelineLoading, TimelinePage} from './timeline/timeline_page';
 import {TimelineState} from './timeline/timeline_state';
 import {button, element, notice, replaceChildren} from './widgets/dom';
@@ -100,4 +102,11 @@ class App implements Navigation {
     }
   }
 
-  new App().start();
+  // The worker that draws loads this script too, and has no document.
+  if(typeof document === 'undefined') {
+    startSceneWorker();
+  }
+  else {
+    setWorkerScript((document.currentScript as HTMLScriptElement | null)?.src ?? '');
+    new App().start();
+  }

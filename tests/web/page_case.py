@@ -32,14 +32,19 @@ return isShown && now - seen.since > 600;"""
 LINES = """return [...document.querySelectorAll('.tree-line:not([hidden])')].map(line => {
   const box = line.getBoundingClientRect();
   return {label: line.querySelector('.tree-label').textContent, meta: line.querySelector('.tree-meta').textContent,
+          kind: ['group', 'rank', 'section', 'row'].find(name => line.classList.contains(name)),
           level: Number(line.getAttribute('aria-level')), top: box.top, height: box.height};
 }).sort((a, b) => a.top - b.top);"""
 
 # How many pixels of a stretch of the canvas have another colour than an empty lane, and how many colours there are.
 PIXELS = """const [x, y, width, height] = arguments, canvas = document.querySelector('canvas.spans');
 const box = canvas.getBoundingClientRect(), scale = canvas.width / box.width;
-const data = canvas.getContext('2d').getImageData(Math.round((x - box.left) * scale), Math.round((y - box.top) * scale),
-                                                  Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))).data;
+// A worker may own the canvas, which then can only be copied.
+const copy = document.createElement('canvas');
+copy.width = Math.max(1, Math.round(width * scale));
+copy.height = Math.max(1, Math.round(height * scale));
+copy.getContext('2d').drawImage(canvas, -Math.round((x - box.left) * scale), -Math.round((y - box.top) * scale));
+const data = copy.getContext('2d').getImageData(0, 0, copy.width, copy.height).data;
 const probe = document.createElement('canvas').getContext('2d');
 const lanes = ['--lane', '--lane-band', '--lane-header', '--lane-line'].map(name => {
   probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
@@ -76,6 +81,14 @@ def shown_ns(text):
     if match is None:
         raise AssertionError(f"'{text}' is no length of time")
     return float(match[1].replace(",", "")) * UNITS_NS[match[2]]
+
+
+# Every pixel of the spans' canvas, whoever draws it, as a PNG.
+PICTURE = """const canvas = document.querySelector('canvas.spans'), copy = document.createElement('canvas');
+copy.width = canvas.width;
+copy.height = canvas.height;
+copy.getContext('2d').drawImage(canvas, 0, 0);
+return copy.toDataURL();"""
 
 
 class Api:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import demo
 import suite
-from page_case import HOSTILE_NAME, HOSTILE_SHOWN, PageCase, shown_ns
+from page_case import HOSTILE_NAME, HOSTILE_SHOWN, PICTURE, PageCase, shown_ns
 from fleet import wait_until
 
 TOLERANCE = 0.002  # of lengths that are shown with four digits
@@ -139,9 +139,9 @@ class Page(PageCase):
         at = next(i for i, line in enumerate(lines) if line["label"] == label)
         rows = {row["row"]: row["name"] for row in self.rows_of(hit)}
         for line in lines[at + 1:]:
-            if line["level"] < 3:
+            if line["kind"] not in ("section", "row"):
                 break
-            if rows[hit["row"]].endswith(line["label"]):
+            if line["kind"] == "row" and rows[hit["row"]].endswith(line["label"]):
                 return line
         self.fail(f"{rows[hit['row']]} is not below {label}: {lines}")
         return None
@@ -283,6 +283,26 @@ class Page(PageCase):
         self.assertEqual(len(by_rank), 3)
         self.assertEqual(sum(by_rank.values()), int(summary["events"]))
 
+    def test_ctrl_adds_spans_to_a_selection_and_removes_them(self):
+        hits = self.view("search", q=f"name:{demo.BARRIER} rank:{demo.STRAGGLER}")["hits"]
+        first, second = sorted(hits, key=lambda hit: int(hit["start_ns"]))[len(hits) // 2:][:2]
+        lengths = [int(hit["duration_ns"]) for hit in (first, second)]
+        self.open_timeline(**{"from": int(first["start_ns"]) - lengths[0],
+                              "to": int(second["start_ns"]) + 2 * lengths[1], "open": first["stream"],
+                              "filter": f"rank:{demo.STRAGGLER}"})
+        y = self.row_line(first)["top"] + 17 * self.depth_of(first) + 8
+        places = [self.x_of(int(hit["start_ns"]) + length / 2) for hit, length in zip((first, second), lengths)]
+        self.browser.click_at(places[0], y)
+        self.wait_for_text(".details-head h2", demo.BARRIER)
+        self.browser.click_with("Control", places[1], y)
+        self.wait_for_text(".dock-body", "2 picked spans")
+        row = self.table_of(".dock-body")[0]
+        self.assertEqual(row[:2], [demo.BARRIER, "2"])
+        self.assertAlmostEqual(shown_ns(row[2]), sum(lengths), delta=sum(lengths) * TOLERANCE + 2)
+        self.browser.wait_for("return location.search.match(/[?&]pick=/g)?.length === 2")
+        self.browser.click_with("Control", places[1], y)
+        self.wait_for_text(".dock-body", r"1 picked span\b")
+
     def test_heat_map_shows_the_rank_that_is_late(self):
         self.open_timeline(panel="heat", metric="wait")
         self.browser.wait_for("return document.querySelector('.heat-canvas') !== null")
@@ -369,7 +389,7 @@ class Page(PageCase):
         line = self.line_of("gid13 ")
         self.browser.click_at(60, line["top"] + 8)
         self.settle()
-        self.assertGreater(sum(line["level"] == 3 for line in self.lines()), 0, "rows of the rank")
+        self.assertGreater(sum(line["kind"] == "row" for line in self.lines()), 0, "rows of the rank")
         self.browser.press("p")
         self.settle()
         self.assertEqual(self.lines()[0]["label"], line["label"], "at the top")
@@ -380,6 +400,86 @@ class Page(PageCase):
         self.settle()
         self.assertEqual([line["label"] for line in self.lines() if line["level"] == 1], demo.INSTANCES[2:])
         self.assertIn("filter=", self.browser.url)
+
+    def test_grouping_by_row_name_puts_the_rows_of_all_ranks_together(self):
+        self.open_timeline(group="name")
+        wait_until(lambda: any(line["kind"] == "group" and line["label"] == "neuron_rt" for line in self.lines()),
+                   "the rows to be known")
+        lines = self.lines()
+        at = next(i for i, line in enumerate(lines) if line["label"] == "neuron_rt")
+        members = [line["label"] for line in lines[at + 1:at + 4]]
+        self.assertEqual([label.split(" ")[0] for label in members], ["gid0", "gid1", "gid2"])
+        self.browser.click(".group-menu")
+        self.browser.run("[...document.querySelectorAll('[role=menuitem]')].find(b => b.innerText.startsWith('By Rank')).click()")
+        self.settle()
+        self.assertEqual(self.state_of_url()["group"], "rank")
+        first = [line["label"].split(" ")[0] for line in self.lines()[:demo.WORLD]]
+        self.assertEqual(first, [f"gid{gid}" for gid in range(demo.WORLD)])
+
+    def test_ranks_are_below_their_process(self):
+        self.open_timeline()
+        processes = {stream["process"] for stream in self.layout()["streams"] if stream["gid"] is not None}
+        shown = [line["label"] for line in self.lines() if line["kind"] == "group" and line["level"] == 2]
+        self.assertEqual(len(shown), len(demo.INSTANCES) * demo.WORKERS_PER_INSTANCE)
+        self.assertEqual(set(shown), processes)
+
+    def test_single_row_is_hidden_restored_and_pinned(self):
+        hit = self.barrier_of(demo.STRAGGLER)
+        start = int(hit["start_ns"])
+        self.open_timeline(**{"from": start - 10**7, "to": start + 10**7, "open": hit["stream"]})
+        line = self.row_line(hit)
+        self.browser.click_at(80, line["top"] + 8)
+        self.browser.press("h")
+        self.settle()
+        self.assertNotIn(line["label"], [other["label"] for other in self.lines() if other["kind"] == "row"])
+        self.assertEqual(self.state_of_url()["hiderow"], f"{hit['stream']}.{hit['row']}")
+        self.browser.open(self.browser.url)  # a link has it too
+        self.settle()
+        self.assertNotIn(line["label"], [other["label"] for other in self.lines() if other["kind"] == "row"])
+        self.browser.run("[...document.querySelectorAll('.filter-box button')].find(b => b.innerText.includes('hidden')).click()")
+        self.browser.run("[...document.querySelectorAll('[role=menuitem]')]"
+                         ".find(b => b.innerText.includes(arguments[0])).click()", line["label"])
+        self.settle()
+        self.assertNotIn("hiderow", self.state_of_url())
+        self.browser.click_at(80, self.row_line(hit)["top"] + 8)
+        self.browser.press("p")
+        self.settle()
+        self.assertTrue(self.lines()[0]["label"].endswith(line["label"]), self.lines()[0])
+        self.assertIn(f"gid{demo.STRAGGLER} ", self.lines()[0]["label"])
+
+    def test_sections_of_a_rank_collapse_on_all_ranks(self):
+        hit = self.barrier_of(demo.STRAGGLER)
+        start = int(hit["start_ns"])
+        self.open_timeline(**{"from": start - 10**7, "to": start + 10**7, "open": hit["stream"]})
+        titles = [line["label"] for line in self.lines() if line["kind"] == "section"]
+        self.assertEqual(titles[:2], ["Runtime threads", "Hardware"])
+        before = sum(line["kind"] == "row" for line in self.lines())
+        self.browser.click(".group-menu")
+        self.browser.run("[...document.querySelectorAll('[role=menuitem]')]"
+                         ".find(b => b.innerText.startsWith('Collapse Hardware')).click()")
+        self.settle()
+        self.assertEqual(self.state_of_url()["sections"], "hardware")
+        self.assertLess(sum(line["kind"] == "row" for line in self.lines()), before)
+
+    def test_worker_draws_the_same_pixels_as_the_page(self):
+        hit = self.barrier_of(demo.STRAGGLER)
+        start, length = int(hit["start_ns"]), int(hit["duration_ns"])
+        view = {"from": start - 2 * length, "to": start + 3 * length, "open": hit["stream"], "filter": f"rank:{demo.STRAGGLER}"}
+        self.open_timeline(**view)
+        self.browser.wait_for("return document.querySelector('canvas.spans').dataset.painter === 'worker'"
+                              " && document.querySelectorAll('canvas.spans').length === 1")
+        top = self.row_line(hit)["top"] + 17 * self.depth_of(hit)
+        inside = self.pixels(self.x_of(start + length * 0.2), top + 2, 0.1 * self.canvas()["width"], 12)
+        self.assertGreater(inside["drawn"] / inside["pixels"], 0.9, "the barrier")
+        other = self.start_browser()
+        other.devtools("Page.addScriptToEvaluateOnNewDocument",
+                       source="delete HTMLCanvasElement.prototype.transferControlToOffscreen")
+        self.sign_in(other)
+        other.open(self.browser.url)
+        self.settle(other)
+        self.assertEqual(other.run("return document.querySelector('canvas.spans').dataset.painter"), "page")
+        self.assertEqual(self.browser.run(PICTURE), other.run(PICTURE))
+        self.assertEqual(self.browser.console_errors() + other.console_errors(), [])
 
     def test_markers_have_names_and_differences(self):
         self.open_timeline()
@@ -412,7 +512,7 @@ class Page(PageCase):
         self.settle(other)
         self.assertEqual(self.lines(), self.lines(other))
         self.assertEqual(self.window(), self.window(other))
-        pictures = [browser.run("return document.querySelector('canvas.spans').toDataURL()") for browser in (self.browser, other)]
+        pictures = [browser.run(PICTURE) for browser in (self.browser, other)]
         self.assertEqual(*pictures)
         other.press("w", "w")
         self.settle(other)

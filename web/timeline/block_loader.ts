@@ -44,7 +44,7 @@ interface Request extends Question {
 export class BlockLoader {
   problem: ApiError|null = null;
   private readonly active = new Map<number, Request>();
-  private readonly retryAt = new Map<number, number>();  // of blocks in view that failed
+  private readonly retryAt = new Map<number, number>();                  // of blocks in view that failed
   private readonly answered = new Map<number, Question&{at: number}>();  // of blocks in view
   private wanted: number[] = [];
   private from = 0;

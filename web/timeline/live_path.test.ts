@@ -7,9 +7,11 @@ import {buildSpans} from '../model/frame_builder';
 import {NameTable} from '../model/name_table';
 import {TileStore} from '../model/tile_store';
 import {TimeBase} from '../model/time_base';
+import {formatViewState, parseViewState} from '../model/view_state';
 
 import {BlockLoader, LoaderHost} from './block_loader';
 import {LayoutRefresher, Timers} from './layout_refresher';
+import {TimelineState} from './timeline_state';
 
 // Time that moves only when a test says so.
 class FakeTimers implements Timers {
@@ -79,9 +81,9 @@ class SlowApi {
     return new Promise((resolve, reject) => {
       const timer = this.timers.set(() => {
         ++this.answered;
-        resolve(buildSpans({from: String(from), to: String(Math.round(to))}, [
-          {fields: {mode: 'bins'}, items: [{start: 0, duration: 1}]}
-        ]));
+        resolve(buildSpans(
+            {from: String(from), to: String(Math.round(to))},
+            [{fields: {mode: 'bins'}, items: [{start: 0, duration: 1}]}]));
       }, this.ms);
       signal.addEventListener('abort', () => {
         ++this.cancelled;
@@ -95,7 +97,13 @@ class SlowApi {
 function makeLoader(timers: FakeTimers, api: SlowApi): {host: LoaderHost, loader: BlockLoader, tiles: () => number} {
   let tiles = 0;
   const host: LoaderHost = {
-    state: {base: kBase, captureId: 'c', layout: layoutUntil(1e9, '1'), names: new NameTable(), store: new TileStore(1 << 20)},
+    state: {
+      base: kBase,
+      captureId: 'c',
+      layout: layoutUntil(1e9, '1'),
+      names: new NameTable(),
+      store: new TileStore(1 << 20)
+    },
     api
   };
   const loader = new BlockLoader(host, {tileArrived: () => ++tiles, loadingChanged: () => {}}, timers);
@@ -142,14 +150,16 @@ test('what is not drawn any more is cancelled', async () => {
 test('one layout is read at a time, and a slow aggregator is asked less often', async () => {
   const timers = new FakeTimers();
   let underWay = 0, most = 0, reads = 0;
-  const refresher = new LayoutRefresher(() => new Promise<void>(resolve => {
-    ++reads;
-    most = Math.max(most, ++underWay);
-    timers.set(() => {
-      --underWay;
-      resolve();
-    }, 5000);
-  }), timers);
+  const refresher = new LayoutRefresher(
+      () => new Promise<void>(resolve => {
+        ++reads;
+        most = Math.max(most, ++underWay);
+        timers.set(() => {
+          --underWay;
+          resolve();
+        }, 5000);
+      }),
+      timers);
   for (let i = 0; i < 300; ++i) {  // ten changes a second for 30 s
     refresher.request();
     await timers.advance(100);
@@ -170,4 +180,19 @@ test('a request while a layout is read is not lost', async () => {
   refresher.request();
   await timers.advance(5000);
   assert.equal(reads, 2);
+});
+
+test('a capture without events has no window in its address, and shows the whole with the first event', () => {
+  const json = {capture: {id: 'c'}, live: true, version: '1', begin_ns: '0', end_ns: '0', streams: []};
+  const state = new TimelineState('c', json);
+  state.restore(parseViewState('from=5&to=9&tool=2'), false);
+  assert.equal(formatViewState(state.toView(0)), 'tool=2');
+  state.updateLayout({...json, version: '2', begin_ns: '1795807991714858703', end_ns: '1795807992714858703'});
+  assert.equal(state.layout.begin, 0);
+  assert.equal(state.layout.end, 1e9);
+  assert.ok(state.viewport.from <= 0 && state.viewport.to >= 1e9, `${state.viewport.from} to ${state.viewport.to}`);
+  const view = parseViewState(formatViewState(state.toView(0)));
+  assert.ok(BigInt(view.from) <= 1795807991714858703n && BigInt(view.to) >= 1795807992714858703n);
+  state.updateLayout({...json, begin_ns: '1795807991714858000', end_ns: '1795807993714858703'});
+  assert.equal(state.layout.begin, -703, 'the origin of time stays');
 });

@@ -58,6 +58,7 @@ export class Overlay {
     ctx.font = kFont;
     this.paintHits();
     this.paintBox();
+    this.paintPicks();
     this.paintMarkers();
     this.paintLinks();
     this.paintChain();
@@ -235,6 +236,19 @@ export class Overlay {
     ctx.fillRect(left, 0, 1, this.height);
     ctx.fillRect(right - 1, 0, 1, this.height);
     ctx.globalAlpha = 1;
+  }
+
+  // Spans that were added to the selection with Ctrl.
+  private paintPicks(): void {
+    const {ctx, colours} = this;
+    ctx.strokeStyle = colours.accent;
+    ctx.lineWidth = 2;
+    for (const pick of this.state.picks) {
+      const unit = this.unitOf(pick.stream, pick.row, this.depthOf(pick.stream, pick.row, pick.from, pick.name));
+      if (unit < 0) continue;
+      const left = Math.max(-4, this.x(pick.from)), right = Math.min(this.width + 4, this.x(pick.from + pick.duration));
+      if (right >= 0 && left <= this.width) ctx.strokeRect(left, unit * kUnit, Math.max(2, right - left), kUnit - 1);
+    }
   }
 
   private paintMarkers(): void {

@@ -19,6 +19,16 @@ export interface ChosenSpan {
   id?: string;  // of the API, once it is known
 }
 
+// A span of a selection that was made with Ctrl. Its own time is without spans that are nested in it on its row.
+export interface Pick {
+  stream: number;
+  row: number;
+  name: string;
+  from: number;
+  duration: number;
+  self: number;
+}
+
 // A stretch of time on some streams.
 export interface Box {
   from: number;
@@ -44,6 +54,8 @@ export interface TimelineHost {
   overlayChanged(): void;
   chooseSpan(span: ChosenSpan|null): void;
   chooseBox(box: Box|null): void;
+  // Adds these spans to the selection; those that are in it leave it.
+  pick(picks: Pick[]): void;
   // The details of the chosen span arrived.
   detailsArrived(event: EventEntry|null): void;
   // What it is connected to arrived.

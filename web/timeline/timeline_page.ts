@@ -5,7 +5,8 @@ import {formatRanges} from '../model/number_ranges';
 import {fileName, sentences} from '../model/safe_text';
 import {SpanTile} from '../model/span_tile';
 import {formatBytes} from '../model/text_format';
-import {formatViewState, parseViewState} from '../model/view_state';
+import {kGroupings} from '../model/track_kinds';
+import {formatViewState, kPicksMax, parseViewState} from '../model/view_state';
 import {download, element, notice} from '../widgets/dom';
 import {MenuItem} from '../widgets/menu';
 import {askText, Modal} from '../widgets/modal';
@@ -28,12 +29,14 @@ import {SearchPanel} from './search_panel';
 import {SelectionPanel} from './selection_panel';
 import {Stage} from './stage';
 import {TablePanel} from './table_panel';
-import {Box, ChosenSpan, TimelineHost} from './timeline_host';
+import {Box, ChosenSpan, Pick, TimelineHost} from './timeline_host';
 import {TimelineState} from './timeline_state';
 import {TopBar, TopBarActions} from './top_bar';
 
 // Browsers allow about 100 changes of the address in 30 s.
 const kUrlPauseMs = 400;
+// Placing 60,000 rows takes longer than a frame, so that rows of several answers are placed together.
+const kRebuildPauseMs = 150;
 const kOverviewPx = 512, kOverviewPauseMs = 5000;
 
 // The timeline of one capture: owns its parts, and carries out what they ask for.
@@ -52,6 +55,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private readonly perfetto: PerfettoHandOver;
   private watch: LiveWatch|null = null;
   private urlTimer = 0;
+  private rebuildTimer = 0;
+  private rebuiltAt = 0;
   private readonly refresher = new LayoutRefresher(() => this.refreshLayout());
   private overviewAt = 0;
   private isOverviewLoading = false;
@@ -94,6 +99,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.watch?.close();
     this.refresher.close();
     clearTimeout(this.urlTimer);
+    clearTimeout(this.rebuildTimer);
   }
 
   // --- TimelineHost
@@ -132,11 +138,34 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   chooseBox(box: Box|null): void {
-    if (!box && !this.state.box) return;
+    if (!box && !this.state.box && !this.state.picks.length) return;
     this.state.box = box;
+    this.state.picks = [];
     this.overlayChanged();
     this.rememberView();
     if (box)
+      this.dock.show('selection');
+    else
+      this.dock.update();
+  }
+
+  pick(picks: Pick[]): void {
+    const {state} = this;
+    for (const pick of picks) {
+      const at = state.picks.findIndex(
+          other => other.stream === pick.stream && other.row === pick.row && other.from === pick.from &&
+              other.name === pick.name);
+      if (at >= 0)
+        state.picks = state.picks.filter((_, i) => i !== at);
+      else if (state.picks.length >= kPicksMax)
+        this.toasts.say(`A selection has at most ${kPicksMax} spans; drag a box for more.`);
+      else
+        state.picks = [...state.picks, pick];
+    }
+    if (state.picks.length) state.box = null;
+    this.overlayChanged();
+    this.rememberView();
+    if (state.picks.length)
       this.dock.show('selection');
     else
       this.dock.update();
@@ -154,9 +183,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   reveal(stream: number, row: number, from: number, to: number): void {
-    const {tree, layout} = this.state;
-    tree.hidden.delete(stream);
-    tree.collapsedInstances.delete(layout.stream(stream)?.instance ?? -1);
+    this.state.tree.reveal(stream, row);
     this.state.viewport.reveal(from, to);
     this.tracksChanged();
     this.showTrackOf({stream, row});
@@ -191,15 +218,24 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   tileArrived(tile: SpanTile): void {
     this.stage.minimap.learn(tile);
-    if (this.state.tree.learnRows(tile)) {
-      this.state.tree.build();
-      this.stage.tracksChanged();
+    if (this.state.tree.learnRows(tile) && this.rebuildTimer === 0) {
+      const wait = this.rebuiltAt + kRebuildPauseMs - performance.now();
+      this.rebuildTimer = window.setTimeout(() => this.rebuildTree(), Math.max(0, wait));
     }
-    this.filter.update();
     // Streams, ranks or clocks changed since the layout was read.
     if (tile.version && tile.version !== this.state.layout.version) this.refresher.request();
     this.stage.invalidate(true);
     if (this.dock.shown === 'table') this.dock.update();
+  }
+
+  // Shows rows that answers brought.
+  private rebuildTree(): void {
+    this.rebuildTimer = 0;
+    this.state.tree.rebuild();
+    this.rebuiltAt = performance.now();
+    this.stage.tracksChanged();
+    this.filter.update();
+    this.stage.invalidate(true);
   }
 
   loadingChanged(): void {
@@ -291,15 +327,25 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   fitSelection(): void {
-    const {box, span, viewport} = this.state, chosen = box ?? span;
+    const {box, viewport} = this.state, chosen = box ?? this.picked() ?? this.state.span;
     if (!chosen) return this.toasts.say('Nothing is selected: click a span or drag a box.');
     const margin = Math.max(20, (chosen.to - chosen.from) * 0.05);
     viewport.show(chosen.from - margin, chosen.to + margin);
     this.viewChanged();
   }
 
+  // The time from the first to the last picked span.
+  private picked(): {from: number, to: number}|null {
+    const {picks} = this.state;
+    if (!picks.length) return null;
+    return {
+      from: Math.min(...picks.map(pick => pick.from)),
+      to: Math.max(...picks.map(pick => pick.from + pick.duration))
+    };
+  }
+
   markSelection(): void {
-    const chosen = this.state.box ?? this.state.span;
+    const chosen = this.state.box ?? this.picked() ?? this.state.span;
     if (chosen && chosen.to > chosen.from) {
       this.markers.add(chosen.from);
       this.markers.add(chosen.to);
@@ -336,6 +382,11 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   followChain(upstream: boolean): void {
     this.openPanel('details');
     this.details.followChain(upstream);
+  }
+
+  nextGrouping(): void {
+    const at = kGroupings.findIndex(([name]) => name === this.state.tree.grouping);
+    this.filter.group(kGroupings[(at + 1) % kGroupings.length][0]);
   }
 
   escape(): void {
@@ -443,15 +494,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     ctx.font = `${Math.round(11 * scale)}px system-ui, sans-serif`;
     ctx.textBaseline = 'middle';
     for (let i = 0; i < visible.count; ++i) {
-      const track = visible.tracks[i],
-            indent = (track.kind === 'instance'   ? 6
-                          : track.kind === 'rank' ? 18
-                                                  : 30) *
-          scale;
-      const text = track.kind === 'instance' ? this.state.layout.instances[track.instance]?.label
-          : track.kind === 'rank'            ? this.state.streamLabel(track.stream)
-                                             : track.row?.name;
-      ctx.fillText(text ?? '', indent, head + (visible.unit[i] + 0.5) * painter.unitPx, tree - indent - 4);
+      const track = visible.tracks[i], indent = (12 * track.level - 6) * scale;
+      ctx.fillText(track.label, indent, head + (visible.unit[i] + 0.5) * painter.unitPx, tree - indent - 4);
     }
     picture.toBlob(blob => {
       if (blob) download(fileName(this.state.layout.name, '.png'), blob);
@@ -483,7 +527,9 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     history.replaceState(
         null, '',
         `${location.pathname}?${
-            query.length < 30000 ? query : formatViewState({...parseViewState(query), open: [], hidden: []})}`);
+            query.length < 30000
+                ? query
+                : formatViewState({...parseViewState(query), open: [], hidden: [], closedInstances: [], picks: []})}`);
   }
 
   private warnings(): HTMLElement {

@@ -9,7 +9,7 @@ import {TrackTree} from '../model/track_tree';
 import {emptyViewState, ViewState} from '../model/view_state';
 import {Viewport} from '../model/viewport';
 
-import {Box, ChosenSpan, Marker} from './timeline_host';
+import {Box, ChosenSpan, Marker, Pick} from './timeline_host';
 
 const kTileBytesMax = 96 << 20;
 // Captures of so few streams are shown with all rows at first.
@@ -35,6 +35,7 @@ export class TimelineState {
   links: LinksReply|null = null;           // its links, and the chain of what it depended on, or what depended on it
   chain: ''|'upstream'|'downstream' = '';  // which chain is asked for with the links
   box: Box|null = null;
+  picks: Pick[] = [];  // spans that were added with Ctrl, the first of them included
   markers: Marker[] = [];
   hits: Hit[] = [];
   density: number[] = [];
@@ -67,7 +68,13 @@ export class TimelineState {
   restore(view: ViewState, isFresh: boolean): void {
     const {tree, base} = this;
     view.open.forEach(stream => tree.expanded.add(stream));
-    view.closedInstances.forEach(instance => tree.collapsedInstances.add(instance));
+    tree.grouping = view.grouping;
+    view.closedInstances.forEach(instance => tree.collapsed.add(`i${instance}`));
+    view.closedGroups.forEach(key => tree.collapsed.add(key));
+    view.closedSections.forEach(section => tree.closedSections.add(section));
+    view.flippedSections.forEach(key => tree.flippedSections.add(key));
+    view.pinnedRows.forEach(key => tree.pinnedRows.add(key));
+    view.hiddenRows.forEach(key => tree.hiddenRows.add(key));
     view.pinned.forEach(stream => tree.pinned.add(stream));
     view.hidden.forEach(stream => tree.hidden.add(stream));
     tree.filter = new RowFilter(view.filter);
@@ -84,6 +91,8 @@ export class TimelineState {
     if (view.from && view.to && this.hasEvents) this.viewport.show(base.relative(view.from), base.relative(view.to));
     if (view.box)
       this.box = {from: base.relative(view.box.from), to: base.relative(view.box.to), streams: view.box.streams};
+    this.picks = view.picks.map(
+        ({stream, row, ns, duration, self, name}) => ({stream, row, name, from: base.relative(ns), duration, self}));
     if (view.span) {
       const time = base.relative(view.span.ns);
       this.span = {
@@ -102,14 +111,20 @@ export class TimelineState {
   }
 
   toView(top: number): ViewState {
-    const {tree, base, viewport, span, box} = this;
+    const {tree, base, viewport, span, box} = this, instances = [...tree.collapsed].filter(key => /^i\d+$/.test(key));
     return {
       ...emptyViewState(),
       // Before the first event the window is of no time.
       from: this.hasEvents ? base.absolute(viewport.from) : '',
       to: this.hasEvents ? base.absolute(viewport.to) : '',
       open: [...tree.expanded],
-      closedInstances: [...tree.collapsedInstances],
+      closedInstances: instances.map(key => Number(key.slice(1))),
+      closedGroups: [...tree.collapsed].filter(key => !instances.includes(key)),
+      grouping: tree.grouping,
+      closedSections: [...tree.closedSections],
+      flippedSections: [...tree.flippedSections],
+      pinnedRows: [...tree.pinnedRows],
+      hiddenRows: [...tree.hiddenRows],
       pinned: [...tree.pinned],
       hidden: [...tree.hidden],
       filter: tree.filter.text,
@@ -123,6 +138,9 @@ export class TimelineState {
       top,
       markers: this.markers.map(marker => ({name: marker.name, ns: base.absolute(marker.time)})),
       span: span && {stream: span.stream, row: span.row, ns: base.absolute(span.from), id: span.id},
+      picks: this.picks.map(
+          ({stream, row, from, duration, self, name}) =>
+              ({stream, row, ns: base.absolute(from), duration, self, name})),
       box: box && {from: base.absolute(box.from), to: base.absolute(box.to), streams: box.streams},
     };
   }

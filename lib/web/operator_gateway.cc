@@ -311,7 +311,6 @@ std::unique_ptr<OperatorGateway> OperatorGateway::For(std::shared_ptr<const WebC
       *this, std::move(options), std::make_shared<Calls>(*calls_, std::move(caller))));
 }
 
-
 WebReply OperatorGateway::AnswerError(const grpc::Status& status) { return ErrorReply(status); }
 
 void OperatorGateway::AddSecurityHeaders(WebReply& reply) {
@@ -398,14 +397,25 @@ bool OperatorGateway::HasSession(const WebRequest& request) const {
   return IsToken(CookieValue(request.cookie, cookie_name_), options_.token);
 }
 
+absl::StatusOr<std::string> OperatorGateway::TokenOfBody(const std::string& body) {
+  google::protobuf::Struct members;
+  if (const grpc::Status parsed = ParseBody(body, members); !parsed.ok()) {
+    return InvalidArgument("{}", parsed.error_message());
+  }
+  const auto token = members.fields().find("token");
+  if (token == members.fields().end() || token->second.string_value().empty()) {
+    return InvalidArgument("token: the body has none; write for example {{\"token\": \"...\"}}");
+  }
+  return token->second.string_value();
+}
+
 // For a page that was opened without the token: somebody copies it from the terminal.
 WebReply OperatorGateway::SignInByBody(const WebRequest& request) {
-  google::protobuf::Struct body;
-  if (const grpc::Status parsed = ParseBody(request.body, body); !parsed.ok()) {
-    return ErrorReply(parsed);
+  const auto token = TokenOfBody(request.body);
+  if (!token.ok()) {
+    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT, std::string(token.status().message())});
   }
-  const auto token = body.fields().find("token");
-  if (token == body.fields().end() || !IsToken(token->second.string_value(), options_.token)) {
+  if (!IsToken(*token, options_.token)) {
     return ErrorReply({grpc::StatusCode::UNAUTHENTICATED,
                        "the token is not that of this session; `neurontrace view` prints the "
                        "current address"});
@@ -419,6 +429,16 @@ std::string OperatorGateway::SessionCookie() const {
   return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name_, options_.token);
 }
 
+std::string OperatorGateway::AddressWithoutToken(const WebRequest& request) {
+  // Only a path of this server: "//host" would lead to another one, and browsers read \ as /.
+  const bool is_foreign = request.path.starts_with("//") || request.path.starts_with("/\\");
+  std::string path = is_foreign ? "/" : request.path;
+  if (const std::string rest = WithoutParameter(request.query, "token"); !rest.empty()) {
+    path += "?" + rest;
+  }
+  return path;
+}
+
 // The token leaves the address, so that it is in no history and in no link that somebody copies.
 // The other parameters stay: they are the view that a link opens.
 WebReply OperatorGateway::SignIn(const WebRequest& request) const {
@@ -427,15 +447,10 @@ WebReply OperatorGateway::SignIn(const WebRequest& request) const {
                        "the token is not that of this session; `neurontrace view` prints the "
                        "current address"});
   }
-  // Only a path of this server: "//host" would lead to another one, and browsers read \ as /.
-  const bool is_foreign = request.path.starts_with("//") || request.path.starts_with("/\\");
-  std::string path = is_foreign ? "/" : request.path;
-  if (const std::string rest = WithoutParameter(request.query, "token"); !rest.empty()) {
-    path += "?" + rest;
-  }
   return {.status = 303,
-          .headers = {
-              {"Location", path}, {"Cache-Control", "no-store"}, {"Set-Cookie", SessionCookie()}}};
+          .headers = {{"Location", AddressWithoutToken(request)},
+                      {"Cache-Control", "no-store"},
+                      {"Set-Cookie", SessionCookie()}}};
 }
 
 // Every path without a file is the page, which reads the address itself.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "lib/base/mutex.h"
 #include "lib/trace/web_limits.h"
 #include "lib/web/web_assets.h"
@@ -75,6 +76,11 @@ class OperatorGateway final : public WebHandler {
   static std::optional<WebReply> RefuseForeignChange(const WebRequest& request);
   // Returns the answer for an error, as JSON. Pure.
   static WebReply AnswerError(const grpc::Status& status);
+  // Returns the member `token` of a body in JSON. Fails with INVALID_ARGUMENT. Pure.
+  static absl::StatusOr<std::string> TokenOfBody(const std::string& body);
+  // Returns the path and the query of a request without its parameter `token`, as an address of
+  // this server. Pure.
+  static std::string AddressWithoutToken(const WebRequest& request);
   // Adds the headers that confine the page in the browser.
   static void AddSecurityHeaders(WebReply& reply);
 

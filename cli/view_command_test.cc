@@ -20,7 +20,7 @@ TEST_F(ViewCommandTest, PrintsTheSharedPage) {
   service_.view_url = "https://traces.example/";
   EXPECT_EQ(RunCli({"view", "--shared"}), kExitDone);
   EXPECT_EQ(out_, "https://traces.example/\n");
-  EXPECT_EQ(RunCli({"view", "--shared", "01JD"}), kExitDone);
+  EXPECT_EQ(RunCli({"view", "--shared", kCaptureId}), kExitDone);
   EXPECT_EQ(out_, std::string("https://traces.example/capture/") + kCaptureId + "\n");
   EXPECT_EQ(RunCli({"--output", "json", "view", "--shared"}), kExitDone);
   EXPECT_EQ(out_, "{\"url\":\"https://traces.example/\"}\n");
@@ -28,7 +28,7 @@ TEST_F(ViewCommandTest, PrintsTheSharedPage) {
 
 TEST_F(ViewCommandTest, KeepsTheTokenOfAPageWithoutTls) {
   service_.view_url = "http://127.0.0.1:9403/?token=abc";
-  EXPECT_EQ(RunCli({"view", "--shared", "01JD"}), kExitDone);
+  EXPECT_EQ(RunCli({"view", "--shared", kCaptureId}), kExitDone);
   EXPECT_EQ(out_, std::string("http://127.0.0.1:9403/capture/") + kCaptureId + "?token=abc\n");
 }
 

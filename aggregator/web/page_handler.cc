@@ -173,7 +173,7 @@ WebReply PageHandler::SignIn(const WebRequest& request) {
   credentials->token = *token;
   const auto caller = Admit({.credentials = *credentials}, request);
   if (!caller.ok()) return Refuse(caller.status());
-  const auto cookie = sessions_.Begin(caller->name, *token);
+  const auto cookie = BeginSession(*caller, *token, request);
   if (!cookie.ok()) return Refuse(cookie.status());
   WebRequest session = request;
   session.method = "GET";
@@ -182,12 +182,24 @@ WebReply PageHandler::SignIn(const WebRequest& request) {
   return reply;
 }
 
+absl::StatusOr<std::string> PageHandler::BeginSession(const Caller& caller,
+                                                      const std::string& token,
+                                                      const WebRequest& request) {
+  auto cookie = sessions_.Begin(caller.name, token);
+  deps_.access.audit().Write({.action = "page.sign_in",
+                              .caller = caller.name,
+                              .role = std::string(ToString(caller.role)),
+                              .from = request.peer,
+                              .outcome = cookie.status()});
+  return cookie;
+}
+
 // Only without TLS: an address with a token that is valid for longer would be in logs of proxies.
 WebReply PageHandler::SignInByAddress(const WebRequest& request) {
   const Credentials credentials{.token = std::string(ParameterOf(request.query, "token"))};
   const auto caller = Admit({.credentials = credentials}, request);
   if (!caller.ok()) return Refuse(caller.status());
-  const auto cookie = sessions_.Begin(caller->name, *credentials.token);
+  const auto cookie = BeginSession(*caller, *credentials.token, request);
   if (!cookie.ok()) return Refuse(cookie.status());
   return {.status = 303,
           .headers = {{"Location", OperatorGateway::AddressWithoutToken(request)},

@@ -79,6 +79,9 @@ class PageHandler final : public WebHandler {
   bool HasRightToken(const Credentials& credentials) const;
   // Returns the value of the session's cookie, or "".
   std::string CookieOf(const WebRequest& request) const;
+  // Begins a session, and writes that to the audit log. Returns the cookie.
+  absl::StatusOr<std::string> BeginSession(const Caller& caller, const std::string& token,
+                                           const WebRequest& request);
   // Answers a request of a known caller.
   WebReply AnswerFor(const Caller& caller, const Credentials& credentials,
                      const WebRequest& request);

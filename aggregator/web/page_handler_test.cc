@@ -130,6 +130,16 @@ TEST_F(PageHandlerTest, ATokenThatWasTypedOnceMakesTheCalls) {
   EXPECT_EQ(access_->page_callers().size(), 0u) << "tickets end with their calls";
 }
 
+TEST_F(PageHandlerTest, TheAuditLogSaysWhoSignedIn) {
+  SignIn("alice's token");
+  SignIn("mallory's token");
+  const std::string log = ReadSmallFile(directory_ / "audit.log", 1 << 20).value();
+  EXPECT_THAT(log, HasSubstr(R"("action":"page.sign_in","caller":"alice","role":"operator",)"
+                             R"("from":"ipv4:10.0.0.9:4711")"));
+  EXPECT_THAT(log, HasSubstr(R"("action":"call","from":"ipv4:10.0.0.9:4711")"));
+  EXPECT_THAT(log, Not(HasSubstr("token\"")));
+}
+
 TEST_F(PageHandlerTest, WithoutCredentialsOnlyThePageIsAnswered) {
   EXPECT_EQ(Ask(Request("GET", "/")).status, 200);
   EXPECT_THAT(HeaderOf(Ask(Request("GET", "/")), "Content-Security-Policy"),

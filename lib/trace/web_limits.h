@@ -7,7 +7,8 @@
 // Limits of the server of the page (lib/web).
 namespace neurontrace::limits {
 
-// Connections. Beyond, a new one is closed at once: browsers open at most six and try again.
+// Connections. Beyond, a new one is closed at once, and so is one of an address that has more than
+// three times as many as are free: browsers open at most six and try again.
 inline constexpr size_t kWebConnectionsMax = 64;
 // Answers that are made at once; further requests wait for a thread.
 inline constexpr int kWebThreads = 24;

@@ -36,6 +36,8 @@ inline constexpr size_t kPageConnectionsMax = 256;
 inline constexpr int kPageThreads = 48;
 inline constexpr int kPageWatchesMax = 32;
 static_assert(kPageWatchesMax < kPageThreads, "other requests always find a thread");
+// Of these pages, those of one caller, where callers have names. Further ones are refused with 429.
+inline constexpr int kPageWatchesOfCallerMax = 8;
 // Browsers that have signed in with a token. Beyond: refused with 429. Of one caller: its least
 // recently used session ends.
 inline constexpr size_t kPageSessionsMax = 4'096;

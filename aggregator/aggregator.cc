@@ -102,6 +102,13 @@ ConfigReload::Hooks ReloadHooks(const Aggregator::Process& process, Storage& sto
       });
 }
 
+PageService::Options PageOptions(const AggregatorConfig& config) {
+  return {.address = config.view_address,
+          .hosts = config.view_hosts,
+          .url = config.view_url,
+          .security = config.security};
+}
+
 // Without TLS callers have no names, so all count as one caller.
 StreamingCallLimiter::Options WatchLimits(const Clock& clock, const AggregatorMetrics& metrics,
                                           bool has_tls) {
@@ -226,6 +233,8 @@ class Aggregator::Core final : private CommitObserver {
   void OnWriteHealth(const absl::Status& status) override;
   // Adds the warning to the capture's record, on the sequence.
   void OnConflict(const CaptureId& capture, const std::string& what) override;
+  // Adds the conditions of /readyz and /healthz.
+  void DeclareHealth();
   // Called before Restore, so that observers miss nothing.
   void AddObservers();
   // Passes what earlier runs have stored to the coordinator, the triggers and the previews.
@@ -297,10 +306,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                .admission = owners_.access.get(),
                .registry = *world_->registry,
                .clock = world_->clock}),
-      page_({.address = config.view_address,
-             .hosts = config.view_hosts,
-             .url = config.view_url,
-             .security = config.security},
+      page_(PageOptions(config),
             {*owners_.access, *world_->registry, world_->clock, world_->random}),
       operator_service_({.sequence = world_->sequence,
                          .coordinator = coordinator_,
@@ -325,10 +331,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                     views_.calls(), *owners_.exports, *owners_.access, page_, *owners_.storage,
                     previews_, ingest_.canary_ages(), *owners_.clocks, *owners_.clock_steps,
                     process_, security_, *world_->registry, metrics_, world_->clock}) {
-  world_->health.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");
-  world_->health.Watch(kSequenceCondition, HealthState::Severity::kLiveness,
-                       [this] { return world_->turns.DescribeStuck(); });
-  process_.DeclareCertificates();
+  DeclareHealth();
   AddObservers();
   Restore();  // before the sequence runs: until then this thread may use the coordinator
   sequence_thread_ = std::thread([this] { world_->sequence.Run(); });
@@ -343,6 +346,13 @@ Aggregator::Core::~Core() {
   world_->sequence.Quit();
   sequence_thread_.join();
   process_.StopPages();
+}
+
+void Aggregator::Core::DeclareHealth() {
+  world_->health.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");
+  world_->health.Watch(kSequenceCondition, HealthState::Severity::kLiveness,
+                       [this] { return world_->turns.DescribeStuck(); });
+  process_.DeclareCertificates();
 }
 
 void Aggregator::Core::AddObservers() {

@@ -52,7 +52,7 @@ std::string MakeToken() {
   return token;
 }
 
-// What the aggregator says about the page that is to be opened.
+// The page that is to be opened.
 struct FoundPage {
   std::string path = "/";  // of the capture that the options name, or of the list
   std::string shared_url;  // of the page at the aggregator's port; empty: it serves none

@@ -80,7 +80,7 @@ TEST_F(AdmitPageTest, NeedsAViewerAndLimitsItsRequests) {
   EXPECT_TRUE(absl::IsPermissionDenied(access->AdmitPage({.token = "agent's"}, "").status()));
   EXPECT_TRUE(absl::IsUnauthenticated(access->AdmitPage({.token = "guess"}, "").status()));
   EXPECT_TRUE(absl::IsUnauthenticated(access->AdmitPage({}, "").status()));
-  // A burst is two seconds' worth, of which one request was used.
+  // A burst is two seconds' worth: four requests, and one was used.
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(access->AdmitPage({.token = "eve's"}, "").ok()) << i;
   EXPECT_TRUE(absl::IsResourceExhausted(access->AdmitPage({.token = "eve's"}, "").status()));
   EXPECT_EQ(RefusedCalls(registry_, "unauthenticated").Value(), 2);

@@ -5,6 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <string>
@@ -22,6 +25,21 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+// Listens on 127.0.0.1:PORT, so that nobody else can.
+int ListenOn(const std::string& address) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
+  EXPECT_EQ(listen(fd, 1), 0);
+  return fd;
+}
 
 class AggregatorTest : public ::testing::Test {
  protected:
@@ -42,6 +60,28 @@ class AggregatorTest : public ::testing::Test {
   ProgramLog log_{"aggregator"};
   std::unique_ptr<Aggregator> aggregator_;
 };
+
+TEST_F(AggregatorTest, ServesThePageWhereAsked) {
+  EXPECT_EQ(aggregator_->page_url(), "");
+  const auto start = [this](const std::string& store, const std::string& view_address) {
+    return Aggregator::Start({.listen = "127.0.0.1:0",
+                              .health_address = "127.0.0.1:0",
+                              .view_address = view_address,
+                              .store = directory_ / store},
+                             {.log = log_, .read_config = nullptr});
+  };
+  aggregator_.reset();
+  aggregator_ = start("store", "127.0.0.1:0").value();
+  const std::string url = aggregator_->page_url();
+  EXPECT_THAT(url, StartsWith("http://127.0.0.1:"));
+  const std::string taken = url.substr(std::string("http://").size(), url.find("/?") - 7);
+  aggregator_.reset();
+  // gRPC has one listener for handshakes, so two aggregators of a process follow each other.
+  const int socket = ListenOn(taken);
+  EXPECT_THAT(start("other", taken).status().message(), HasSubstr("cannot listen on " + taken));
+  close(socket);
+  EXPECT_TRUE(start("other", taken).ok()) << "the one that failed has closed its store";
+}
 
 // Whoever calls, with whatever program.
 TEST_F(AggregatorTest, CauseOfCaptureComesFromAggregator) {

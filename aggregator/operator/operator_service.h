@@ -18,6 +18,7 @@
 #include "aggregator/operator/capture_updater.h"
 #include "aggregator/operator/capture_viewer.h"
 #include "aggregator/operator/capture_watch.h"
+#include "aggregator/operator/page_address.h"
 #include "aggregator/operator/session_sequence.h"
 #include "aggregator/operator/standing_export_lister.h"
 #include "aggregator/operator/streaming_call_limiter.h"
@@ -51,6 +52,7 @@ struct OperatorDeps {
   CaptureViewer& viewer;
   StreamingCallLimiter& views;
   const CaptureWatch& watch;
+  const PageAddress& page;
   AccessControl& access;
   CaptureMetrics& metrics;
   const Clock& clock;

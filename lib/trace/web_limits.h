@@ -7,7 +7,8 @@
 // Limits of the server of the page (lib/web).
 namespace neurontrace::limits {
 
-// Connections. Beyond, a new one is closed at once: browsers open at most six and try again.
+// Connections. Beyond, a new one is closed at once, and so is one of an address that has more than
+// three times as many as are free: browsers open at most six and try again.
 inline constexpr size_t kWebConnectionsMax = 64;
 // Answers that are made at once; further requests wait for a thread.
 inline constexpr int kWebThreads = 24;
@@ -37,5 +38,27 @@ inline constexpr size_t kWebDownloadNameBytesMax = 64;
 // fails, and its error names the command that writes the files without an archive.
 inline constexpr uint64_t kWebSpoolBytesMax = uint64_t{8} << 30;
 inline constexpr size_t kWebSpoolFilesMax = 256;
+
+// The page at the aggregator's port (aggregator/web), which several people share: connections,
+// threads that make answers, and pages that follow a running capture.
+inline constexpr size_t kPageConnectionsMax = 256;
+inline constexpr int kPageThreads = 48;
+inline constexpr int kPageWatchesMax = 32;
+static_assert(kPageWatchesMax < kPageThreads, "other requests always find a thread");
+// Of these pages, those of one caller, where callers have names. Further ones are refused with 429.
+inline constexpr int kPageWatchesOfCallerMax = 8;
+// Browsers that have signed in with a token. Beyond: refused with 429. Of one caller: its least
+// recently used session ends.
+inline constexpr size_t kPageSessionsMax = 4'096;
+inline constexpr size_t kPageSessionsOfCallerMax = 64;
+// A session ends so long after its last request, and so long after it began.
+inline constexpr uint64_t kPageSessionIdleNs = 7'200'000'000'000;
+inline constexpr uint64_t kPageSessionNs = 43'200'000'000'000;
+// Wrong tokens of one address at once; further ones are tried one a pause, others refused with 429.
+inline constexpr uint64_t kSignInFailuresAtOnce = 10;
+inline constexpr uint64_t kSignInPauseNs = 10'000'000'000;
+// Addresses of wrong tokens that are remembered. Beyond: the one that has not failed for the
+// longest time is forgotten.
+inline constexpr size_t kSignInAddressesMax = 4'096;
 
 }  // namespace neurontrace::limits

@@ -143,6 +143,11 @@ WebReply Attachment(const std::string& file_name) {
                   {"Content-Disposition", fmt::format("attachment; filename=\"{}\"", file_name)}}};
 }
 
+// Names of downloads have no '/', so no name of one user is that of another.
+std::string KeyOf(const std::string& user, std::string_view name) {
+  return name.empty() ? "" : fmt::format("{}/{}", name, user);
+}
+
 }  // namespace
 
 // The stream reports to it on one thread; the page reads and cancels on others.
@@ -409,17 +414,18 @@ class ExportDownloads::ArtifactStream final : public WebStream {
   std::unique_ptr<grpc::ClientReaderInterface<v1::GetArtifactReply>> reader_;
 };
 
-ExportDownloads::ExportDownloads(v1::OperatorService::StubInterface& service,
-                                 std::shared_ptr<OperatorCalls> calls)
-    : service_(service), calls_(std::move(calls)) {}
+ExportDownloads::ExportDownloads(v1::OperatorService::StubInterface& service)
+    : service_(service) {}
 
 ExportDownloads::~ExportDownloads() = default;
 
-std::shared_ptr<ExportDownloads::Download> ExportDownloads::Begin(const std::string& name) {
-  auto download = std::make_shared<Download>(name);
+std::shared_ptr<ExportDownloads::Download> ExportDownloads::Begin(const std::string& user,
+                                                                  std::string_view name) {
+  const std::string key = KeyOf(user, name);
+  auto download = std::make_shared<Download>(key);
   if (name.empty()) return download;
   const MutexLock lock(mutex_);
-  const auto is_same = [&](const auto& other) { return other->name() == name; };
+  const auto is_same = [&](const auto& other) { return other->name() == key; };
   if (std::ranges::any_of(downloads_, is_same)) return nullptr;
   if (downloads_.size() >= limits::kWebDownloadsMax) {
     const auto ended =
@@ -431,14 +437,17 @@ std::shared_ptr<ExportDownloads::Download> ExportDownloads::Begin(const std::str
   return download;
 }
 
-std::shared_ptr<ExportDownloads::Download> ExportDownloads::Find(const std::string& name) {
+std::shared_ptr<ExportDownloads::Download> ExportDownloads::Find(const std::string& user,
+                                                                 std::string_view name) {
+  const std::string key = KeyOf(user, name);
   const MutexLock lock(mutex_);
   const auto found =
-      std::ranges::find_if(downloads_, [&](const auto& other) { return other->name() == name; });
+      std::ranges::find_if(downloads_, [&](const auto& other) { return other->name() == key; });
   return found == downloads_.end() ? nullptr : *found;
 }
 
-WebReply ExportDownloads::Export(const WebRequest& request, const std::string& id) {
+WebReply ExportDownloads::Export(const Caller& caller, const WebRequest& request,
+                                 const std::string& id) {
   const std::string_view named = ParameterOf(request.query, "format");
   const auto* const format = std::ranges::find(kFormats, named, &Format::name);
   if (format == std::end(kFormats)) {
@@ -454,7 +463,7 @@ WebReply ExportDownloads::Export(const WebRequest& request, const std::string& i
   }
   const std::string_view name = ParameterOf(request.query, "download");
   if (!IsDownloadName(name)) return ErrorReply(Invalid("download: use letters and digits"));
-  const auto download = Begin(std::string(name));
+  const auto download = Begin(caller.user, name);
   if (download == nullptr) return ErrorReply(Busy());
   const std::string file_name = fmt::format("{}.{}", FileName(id), format->ending);
   download->SetFile(file_name, 0);
@@ -466,7 +475,7 @@ WebReply ExportDownloads::Export(const WebRequest& request, const std::string& i
         .modified_s =
             static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count())});
   }
-  auto bytes = std::make_unique<ExportStream>(service_, calls_, message, std::move(spool),
+  auto bytes = std::make_unique<ExportStream>(service_, caller.calls, message, std::move(spool),
                                               format->name, download);
   WebReply reply = Attachment(file_name);
   if (const grpc::Status begun = bytes->Begin(reply.body); !begun.ok()) return ErrorReply(begun);
@@ -474,15 +483,16 @@ WebReply ExportDownloads::Export(const WebRequest& request, const std::string& i
   return reply;
 }
 
-WebReply ExportDownloads::GetArtifact(const WebRequest& request, const std::string& id) {
+WebReply ExportDownloads::GetArtifact(const Caller& caller, const WebRequest& request,
+                                      const std::string& id) {
   const std::string_view name = ParameterOf(request.query, "download");
   if (!IsDownloadName(name)) return ErrorReply(Invalid("download: use letters and digits"));
   v1::GetArtifactRequest message;
   message.set_capture_id(id);
   message.set_sha256(std::string(ParameterOf(request.query, "sha256")));
-  const auto download = Begin(std::string(name));
+  const auto download = Begin(caller.user, name);
   if (download == nullptr) return ErrorReply(Busy());
-  auto bytes = std::make_unique<ArtifactStream>(service_, calls_, message, download);
+  auto bytes = std::make_unique<ArtifactStream>(service_, caller.calls, message, download);
   v1::Artifact artifact;
   if (const grpc::Status begun = bytes->Begin(artifact); !begun.ok()) return ErrorReply(begun);
   const std::string file_name = FileName(artifact.path().substr(artifact.path().rfind('/') + 1));
@@ -492,16 +502,18 @@ WebReply ExportDownloads::GetArtifact(const WebRequest& request, const std::stri
   return reply;
 }
 
-WebReply ExportDownloads::GetState(const WebRequest&, const std::string& id) {
-  const auto download = Find(id);
+WebReply ExportDownloads::GetState(const Caller& caller, const WebRequest&,
+                                   const std::string& id) {
+  const auto download = Find(caller.user, id);
   // No error: a page asks before the browser has sent the request of its download.
   if (download == nullptr) return JsonReply(R"({"state":"unknown"})");
   return JsonReply(download->Json());
 }
 
-WebReply ExportDownloads::Cancel(const WebRequest& request, const std::string& id) {
-  if (const auto download = Find(id)) download->Cancel();
-  return GetState(request, id);
+WebReply ExportDownloads::Cancel(const Caller& caller, const WebRequest& request,
+                                 const std::string& id) {
+  if (const auto download = Find(caller.user, id)) download->Cancel();
+  return GetState(caller, request, id);
 }
 
 }  // namespace neurontrace

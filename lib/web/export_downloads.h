@@ -4,6 +4,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "lib/base/mutex.h"
 #include "lib/web/operator_calls.h"
@@ -17,17 +18,21 @@ namespace neurontrace {
 // the page names its download and asks for its state here. Any thread.
 class ExportDownloads {
  public:
-  // Both must outlive this and its streams. `calls` ends them.
-  ExportDownloads(v1::OperatorService::StubInterface& service,
-                  std::shared_ptr<OperatorCalls> calls);
+  // Who downloads. Nobody is told of another user's downloads.
+  struct Caller {
+    std::shared_ptr<OperatorCalls> calls;  // makes and ends the calls
+    std::string user;
+  };
+  // `service` must outlive this and its streams.
+  explicit ExportDownloads(v1::OperatorService::StubInterface& service);
   ~ExportDownloads();
 
   // Each answers a request of docs/formats/view_api.md. `id` is the capture of the path or, of the
   // last two, the name that the page gave the download.
-  WebReply Export(const WebRequest& request, const std::string& id);
-  WebReply GetArtifact(const WebRequest& request, const std::string& id);
-  WebReply GetState(const WebRequest& request, const std::string& id);
-  WebReply Cancel(const WebRequest& request, const std::string& id);
+  WebReply Export(const Caller& caller, const WebRequest& request, const std::string& id);
+  WebReply GetArtifact(const Caller& caller, const WebRequest& request, const std::string& id);
+  WebReply GetState(const Caller& caller, const WebRequest& request, const std::string& id);
+  WebReply Cancel(const Caller& caller, const WebRequest& request, const std::string& id);
 
  private:
   // One download; shared with its stream, which lives as long as the browser reads.
@@ -35,13 +40,12 @@ class ExportDownloads {
   class ExportStream;
   class ArtifactStream;
 
-  // Returns a download of this name, known to GetState unless the name is empty, or nullptr if too
-  // many are running or the name is in use.
-  std::shared_ptr<Download> Begin(const std::string& name);
-  std::shared_ptr<Download> Find(const std::string& name);
+  // Returns a download of the user and this name, known to GetState unless the name is empty, or
+  // nullptr if too many are running or the name is in use.
+  std::shared_ptr<Download> Begin(const std::string& user, std::string_view name);
+  std::shared_ptr<Download> Find(const std::string& user, std::string_view name);
 
   v1::OperatorService::StubInterface& service_;
-  const std::shared_ptr<OperatorCalls> calls_;
   Mutex mutex_;
   std::list<std::shared_ptr<Download>> downloads_ NT_GUARDED_BY(mutex_);  // the newest is last
 };

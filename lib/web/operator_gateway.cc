@@ -88,9 +88,32 @@ OperatorGateway::OperatorGateway(v1::OperatorService::StubInterface& service,
       cookie_name_("neurontrace_" + options_.token.substr(0, kCookieNameDigits)),
       calls_(std::make_shared<OperatorCalls>()),
       watches_(std::make_shared<std::atomic<int>>(0)),
-      downloads_(service_, calls_) {}
+      downloads_(std::make_shared<ExportDownloads>(service_)) {}
+
+OperatorGateway::OperatorGateway(const OperatorGateway& other, Options options,
+                                 std::shared_ptr<OperatorCalls> calls)
+    : service_(other.service_),
+      assets_(other.assets_),
+      options_(std::move(options)),
+      cookie_name_(other.cookie_name_),
+      calls_(std::move(calls)),
+      watches_(other.watches_),
+      downloads_(other.downloads_) {}
 
 OperatorGateway::~OperatorGateway() = default;
+
+std::unique_ptr<OperatorGateway> OperatorGateway::For(std::shared_ptr<const WebCaller> caller,
+                                                      std::string user, std::string role) const {
+  Options options = options_;
+  options.user = std::move(user);
+  options.role = std::move(role);
+  return std::unique_ptr<OperatorGateway>(new OperatorGateway(
+      *this, std::move(options), std::make_shared<OperatorCalls>(*calls_, std::move(caller))));
+}
+
+void OperatorGateway::AddSecurityHeaders(WebReply& reply) {
+  for (const auto& [name, value] : kSecurityHeaders) reply.headers.emplace_back(name, value);
+}
 
 void OperatorGateway::Stop() { calls_->Stop(); }
 
@@ -130,8 +153,12 @@ const std::vector<OperatorGateway::Route>& OperatorGateway::Routes() {
 
 WebReply OperatorGateway::Handle(const WebRequest& request) {
   WebReply reply;
-  if (auto refusal = RefuseForeign(request)) {
-    reply = *std::move(refusal);
+  if (auto foreign = RefuseForeignHost(
+          request, options_.hosts,
+          "Use 127.0.0.1, or start the command with `neurontrace view --host NAME`.")) {
+    reply = *std::move(foreign);
+  } else if (auto change = RefuseForeignChange(request)) {
+    reply = *std::move(change);
   } else if (!ParameterOf(request.query, "token").empty() && request.path.find("/api/") != 0) {
     reply = SignIn(request);
   } else if (request.method == "POST" && request.path == "/api/v1/session") {
@@ -145,19 +172,22 @@ WebReply OperatorGateway::Handle(const WebRequest& request) {
   } else {
     reply = Page(request);
   }
-  for (const auto& [name, value] : kSecurityHeaders) reply.headers.emplace_back(name, value);
+  AddSecurityHeaders(reply);
   return reply;
 }
 
-std::optional<WebReply> OperatorGateway::RefuseForeign(const WebRequest& request) const {
+std::optional<WebReply> OperatorGateway::RefuseForeignHost(const WebRequest& request,
+                                                           const std::vector<std::string>& hosts,
+                                                           std::string_view advice) {
   const std::string host = HostName(request.host);
   const bool is_known = host == "localhost" || host == "127.0.0.1" || host == "[::1]" ||
-                        std::ranges::count(options_.hosts, host) > 0;
-  if (!is_known) {
-    return ErrorReply(
-        {grpc::StatusCode::PERMISSION_DENIED, "the host name of the address is unknown"},
-        "Use 127.0.0.1, or start the command with `neurontrace view --host NAME`.");
-  }
+                        std::ranges::count(hosts, host) > 0;
+  if (is_known) return std::nullopt;
+  return ErrorReply(
+      {grpc::StatusCode::PERMISSION_DENIED, "the host name of the address is unknown"}, advice);
+}
+
+std::optional<WebReply> OperatorGateway::RefuseForeignChange(const WebRequest& request) {
   if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
   // Pages of other sites can send requests with the cookie, but cannot set these headers.
   const bool is_own = request.fetch_site.empty() || request.fetch_site == "same-origin";
@@ -174,14 +204,25 @@ bool OperatorGateway::HasSession(const WebRequest& request) const {
   return IsToken(CookieValue(request.cookie, cookie_name_), options_.token);
 }
 
+absl::StatusOr<std::string> OperatorGateway::TokenOfBody(const std::string& body) {
+  google::protobuf::Struct members;
+  if (const grpc::Status parsed = ParseBody(body, members); !parsed.ok()) {
+    return InvalidArgument("{}", parsed.error_message());
+  }
+  const auto token = members.fields().find("token");
+  if (token == members.fields().end() || token->second.string_value().empty()) {
+    return InvalidArgument("token: the body has none; write for example {{\"token\": \"...\"}}");
+  }
+  return token->second.string_value();
+}
+
 // For a page that was opened without the token: somebody copies it from the terminal.
 WebReply OperatorGateway::SignInByBody(const WebRequest& request) {
-  google::protobuf::Struct body;
-  if (const grpc::Status parsed = ParseBody(request.body, body); !parsed.ok()) {
-    return ErrorReply(parsed);
+  const auto token = TokenOfBody(request.body);
+  if (!token.ok()) {
+    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT, std::string(token.status().message())});
   }
-  const auto token = body.fields().find("token");
-  if (token == body.fields().end() || !IsToken(token->second.string_value(), options_.token)) {
+  if (!IsToken(*token, options_.token)) {
     return ErrorReply({grpc::StatusCode::UNAUTHENTICATED,
                        "the token is not that of this session; `neurontrace view` prints the "
                        "current address"});
@@ -195,6 +236,16 @@ std::string OperatorGateway::SessionCookie() const {
   return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name_, options_.token);
 }
 
+std::string OperatorGateway::AddressWithoutToken(const WebRequest& request) {
+  // Only a path of this server: "//host" would lead to another one, and browsers read \ as /.
+  const bool is_foreign = request.path.starts_with("//") || request.path.starts_with("/\\");
+  std::string path = is_foreign ? "/" : request.path;
+  if (const std::string rest = WithoutParameter(request.query, "token"); !rest.empty()) {
+    path += "?" + rest;
+  }
+  return path;
+}
+
 // The token leaves the address, so that it is in no history and in no link that somebody copies.
 // The other parameters stay: they are the view that a link opens.
 WebReply OperatorGateway::SignIn(const WebRequest& request) const {
@@ -203,15 +254,10 @@ WebReply OperatorGateway::SignIn(const WebRequest& request) const {
                        "the token is not that of this session; `neurontrace view` prints the "
                        "current address"});
   }
-  // Only a path of this server: "//host" would lead to another one, and browsers read \ as /.
-  const bool is_foreign = request.path.starts_with("//") || request.path.starts_with("/\\");
-  std::string path = is_foreign ? "/" : request.path;
-  if (const std::string rest = WithoutParameter(request.query, "token"); !rest.empty()) {
-    path += "?" + rest;
-  }
   return {.status = 303,
-          .headers = {
-              {"Location", path}, {"Cache-Control", "no-store"}, {"Set-Cookie", SessionCookie()}}};
+          .headers = {{"Location", AddressWithoutToken(request)},
+                      {"Cache-Control", "no-store"},
+                      {"Set-Cookie", SessionCookie()}}};
 }
 
 // Every path without a file is the page, which reads the address itself.
@@ -269,11 +315,15 @@ WebReply OperatorGateway::Api(const WebRequest& request) {
 }
 
 WebReply OperatorGateway::GetSession(const WebRequest&, const std::string&) {
-  // What the credentials may do is decided by the aggregator, call by call.
+  // What the credentials may do is decided by the aggregator, call by call. The page hides what a
+  // known role may not do.
+  const std::string& role = options_.role;
+  const bool is_admin = role.empty() || role == "admin";
+  const bool is_operator = is_admin || role == "operator";
   JsonWriter json;
-  json.Open('{').Member("user", options_.user).Member("role", "").Key("may").Open('{');
-  for (const char* const what : {"view", "start", "stop", "edit", "delete", "export"})
-    json.Member(what, true);
+  json.Open('{').Member("user", options_.user).Member("role", role).Key("may").Open('{');
+  json.Member("view", true).Member("start", is_operator).Member("stop", is_operator);
+  json.Member("edit", is_operator).Member("delete", is_admin).Member("export", true);
   json.Close('}');
   json.Member("needs_token", false).Member("aggregator", NEURONTRACE_VERSION).Close('}');
   return JsonReply(json.Take());
@@ -410,7 +460,7 @@ WebReply OperatorGateway::DeleteCapture(const WebRequest& request, const std::st
 }
 
 WebReply OperatorGateway::WatchCapture(const WebRequest&, const std::string& id) {
-  if (watches_->fetch_add(1) >= limits::kWebWatchesMax) {
+  if (watches_->fetch_add(1) >= options_.watches_max) {
     watches_->fetch_sub(1);
     return ErrorReply({grpc::StatusCode::RESOURCE_EXHAUSTED,
                        "too many pages follow a running capture; close one of them"});
@@ -469,19 +519,19 @@ WebReply OperatorGateway::ListStandingExports(const WebRequest&, const std::stri
 }
 
 WebReply OperatorGateway::Export(const WebRequest& request, const std::string& id) {
-  return downloads_.Export(request, id);
+  return downloads_->Export({calls_, options_.user}, request, id);
 }
 
 WebReply OperatorGateway::GetArtifact(const WebRequest& request, const std::string& id) {
-  return downloads_.GetArtifact(request, id);
+  return downloads_->GetArtifact({calls_, options_.user}, request, id);
 }
 
 WebReply OperatorGateway::GetDownload(const WebRequest& request, const std::string& id) {
-  return downloads_.GetState(request, id);
+  return downloads_->GetState({calls_, options_.user}, request, id);
 }
 
 WebReply OperatorGateway::CancelDownload(const WebRequest& request, const std::string& id) {
-  return downloads_.Cancel(request, id);
+  return downloads_->Cancel({calls_, options_.user}, request, id);
 }
 
 WebReply OperatorGateway::View(std::string_view what, const WebRequest& request,

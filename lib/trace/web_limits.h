@@ -28,5 +28,7 @@ inline constexpr int kWebRequestsOfConnectionMax = 10'000;
 inline constexpr size_t kWebCompressBytesMin = 1'024;
 // How long a call of the aggregator may take to answer a request of the page.
 inline constexpr int kWebCallMsMax = 30'000;
+// A file of --web-assets; the built page has 100 kB. Larger: refused at start.
+inline constexpr size_t kWebAssetBytesMax = 16u << 20;
 
 }  // namespace neurontrace::limits

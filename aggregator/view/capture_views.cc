@@ -55,7 +55,10 @@ std::shared_ptr<const CaptureLayout> CaptureViews::Find(const CaptureRecord& rec
   if (known == known_.end()) return nullptr;
   const CaptureLayout& layout = *known->layout;
   const uint64_t age_ns = SubtractSaturating(now_ns, known->made_at_ns);
-  const bool has_changed = layout.record().state != record.state;
+  // The record of a running capture changes all the time. After its end, only late deliveries and
+  // people change it.
+  const bool has_changed =
+      layout.record().state != record.state || (!layout.is_live() && layout.record() != record);
   const bool is_old = layout.is_live() ? age_ns > kLiveLayoutNs
                                        : !layout.clocks().is_final && age_ns > kProvisionalLayoutNs;
   if (has_changed || is_old) {
@@ -86,11 +89,9 @@ absl::StatusOr<std::shared_ptr<const CaptureLayout>> CaptureViews::Layout(
   return layout;
 }
 
-absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(const CaptureLayout& layout,
-                                                         const ViewRequest& request,
-                                                         bool takes_host_samples,
-                                                         const ViewCancel& cancelled,
-                                                         Exporter& exporter) {
+absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(
+    const CaptureLayout& layout, const ViewRequest& request, bool takes_host_samples,
+    const ViewCancel& cancelled, Exporter& exporter, uint64_t* chunks_read) {
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
   StoreChunkSource stored(deps_.store.OpenSnapshot(layout.record().id), layout.record());
   ASSIGN_OR_RETURN(const EventQuery query, EventQuery::Parse(request.query));
@@ -104,6 +105,7 @@ absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(const CaptureLayout& la
   const auto summary =
       RunExporter(source, exporter, reading, takes_host_samples,
                   [&](const ExportProgress&) { return !cancelled || !cancelled(); });
+  if (chunks_read != nullptr) *chunks_read = source.chunks_read();
   if (!summary.ok()) return summary.status();
   return Reading{.is_complete = summary->counts.unreadable_chunks == 0,
                  .chunks_refused = source.chunks_refused()};
@@ -139,9 +141,11 @@ absl::StatusOr<std::string> CaptureViews::Events(const CaptureRecord& record,
                             .query = std::move(query)});
   // A full list ends the reading, which is no error.
   const auto stop = [&] { return collector.is_full() || (cancelled && cancelled()); };
-  const auto reading = Read(*layout, request, false, stop, collector);
+  uint64_t chunks_read = 0;
+  const auto reading = Read(*layout, request, false, stop, collector, &chunks_read);
   const bool was_stopped = absl::IsCancelled(reading.status()) && collector.is_full();
   if (!reading.ok() && !was_stopped) return reading.status();
+  collector.set_chunks_read(chunks_read);
   return collector.Json(!reading.ok() || reading->is_complete);
 }
 

@@ -70,11 +70,11 @@ class CaptureViews {
     uint64_t chunks_refused = 0;
   };
 
-  // Passes the window of the request to `exporter`.
+  // Passes the window of the request to `exporter`. Sets `chunks_read`, if given, even if it fails.
   absl::StatusOr<Reading> Read(const CaptureLayout& layout, const ViewRequest& request,
                                bool takes_host_samples, const ViewCancel& cancelled,
-                               Exporter& exporter);
-  // Returns the layout if it is known and recent enough.
+                               Exporter& exporter, uint64_t* chunks_read = nullptr);
+  // Returns the layout if it is known, recent enough and of the same record.
   std::shared_ptr<const CaptureLayout> Find(const CaptureRecord& record);
   void Keep(const CaptureRecord& record, std::shared_ptr<const CaptureLayout> layout);
 

@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/base/clean_text.h"
 #include "lib/base/json_writer.h"
 #include "lib/base/status.h"
 #include "lib/trace/web_limits.h"
@@ -105,6 +106,15 @@ grpc::Status ParseBody(const std::string& body, google::protobuf::Message& messa
 // Compares in a time that does not tell how much of the token is right.
 bool IsToken(std::string_view text, std::string_view token) {
   return text.size() == token.size() && CRYPTO_memcmp(text.data(), token.data(), token.size()) == 0;
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t bytes = Utf8SequenceBytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
 }
 
 // Parses a time of the query. An empty text is 0, which stands for an open end.
@@ -380,9 +390,11 @@ WebReply OperatorGateway::SignIn(const WebRequest& request) const {
                        "the token is not that of this session; `neurontrace view` prints the "
                        "current address"});
   }
-  // Only a path of this server: "//host" would lead to another one, and browsers read \ as /.
-  const bool is_foreign = request.path.starts_with("//") || request.path.starts_with("/\\");
-  std::string path = is_foreign ? "/" : request.path;
+  // Only a path of this server: "//host" would lead to another one, and so would the "http://host/"
+  // of a request to a proxy. Browsers read \ as /.
+  const bool is_own = request.path.starts_with('/') && !request.path.starts_with("//") &&
+                      !request.path.starts_with("/\\");
+  std::string path = is_own ? request.path : "/";
   if (const std::string rest = WithoutParameter(request.query, "token"); !rest.empty()) {
     path += "?" + rest;
   }
@@ -409,6 +421,11 @@ WebReply OperatorGateway::Page(const WebRequest& request) const {
 }
 
 WebReply OperatorGateway::Api(const WebRequest& request) {
+  // Messages of gRPC hold nothing else.
+  if (!IsUtf8(request.path) || !IsUtf8(request.query)) {
+    return ErrorReply(
+        {grpc::StatusCode::INVALID_ARGUMENT, "the address is not UTF-8; write other bytes as %XX"});
+  }
   std::string path = request.path.substr(kApi.size());
   std::string id;
   constexpr std::string_view kCaptures = "captures/";

@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <vector>
 
+#include "lib/trace/web_limits.h"
 #include "lib/web/web_assets.h"
 
 namespace neurontrace {
@@ -180,7 +182,8 @@ TEST_F(OperatorGatewayTest, TokenLeavesTheOtherParametersInTheAddress) {
 }
 
 TEST_F(OperatorGatewayTest, TokenRedirectStaysOnThisServer) {
-  for (const char* const path : {"//evil.example/", "/\\evil.example/"}) {
+  for (const char* const path :
+       {"//evil.example/", "/\\evil.example/", "http://evil.example/", "evil.example", ""}) {
     EXPECT_EQ(HeaderOf(Ask(Request("GET", path, std::string("token=") + kToken)), "Location"), "/");
   }
 }
@@ -239,6 +242,30 @@ TEST_F(OperatorGatewayTest, ErrorsHaveTheCodeAndTheMessage) {
   EXPECT_EQ(Ask(Request("GET", "/api/v1/elsewhere")).status, 404);
   EXPECT_EQ(Ask(Request("POST", "/api/v1/agents", "", "{}")).status, 405);
   EXPECT_EQ(Ask(Request("POST", "/api/v1/captures", "", "{broken")).status, 400);
+}
+
+TEST_F(OperatorGatewayTest, RefusesAddressesThatAreNotUtf8) {
+  for (const char* const query : {"q=\xff", "q=\xed\xa0\x80"}) {
+    const WebReply reply = Ask(Request("GET", "/api/v1/captures/01ABC/spans", query));
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_THAT(reply.body, HasSubstr("INVALID_ARGUMENT"));
+  }
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/\xc3")).status, 400);
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/spans", "q=µ")).status, 200);
+}
+
+TEST_F(OperatorGatewayTest, FurtherPagesThatFollowCapturesAreTurnedAway) {
+  std::vector<WebReply> followed;
+  for (int i = 0; i < limits::kWebWatchesMax; ++i) {
+    followed.push_back(Ask(Request("GET", "/api/v1/captures/01ABC/watch")));
+    ASSERT_EQ(followed.back().status, 200);
+  }
+  const WebReply refused = Ask(Request("GET", "/api/v1/captures/01ABC/watch"));
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(HeaderOf(refused, "Retry-After"), "1");
+  EXPECT_THAT(refused.body, HasSubstr("RESOURCE_EXHAUSTED"));
+  followed.pop_back();
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/watch")).status, 200);
 }
 
 TEST_F(OperatorGatewayTest, PassesQuestionsOfThePageOn) {

@@ -105,7 +105,6 @@ absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(
   const auto summary =
       RunExporter(source, exporter, reading, takes_host_samples,
                   [&](const ExportProgress&) { return !cancelled || !cancelled(); });
-  if (chunks_read != nullptr) *chunks_read = source.chunks_read();
   if (!summary.ok()) return summary.status();
   return Reading{.is_complete = summary->counts.unreadable_chunks == 0,
                  .chunks_refused = source.chunks_refused()};
@@ -141,11 +140,9 @@ absl::StatusOr<std::string> CaptureViews::Events(const CaptureRecord& record,
                             .query = std::move(query)});
   // A full list ends the reading, which is no error.
   const auto stop = [&] { return collector.is_full() || (cancelled && cancelled()); };
-  uint64_t chunks_read = 0;
-  const auto reading = Read(*layout, request, false, stop, collector, &chunks_read);
+  const auto reading = Read(*layout, request, false, stop, collector);
   const bool was_stopped = absl::IsCancelled(reading.status()) && collector.is_full();
   if (!reading.ok() && !was_stopped) return reading.status();
-  collector.set_chunks_read(chunks_read);
   return collector.Json(!reading.ok() || reading->is_complete);
 }
 

@@ -70,10 +70,10 @@ class CaptureViews {
     uint64_t chunks_refused = 0;
   };
 
-  // Passes the window of the request to `exporter`. Sets `chunks_read`, if given, even if it fails.
+  // Passes the window of the request to `exporter`.
   absl::StatusOr<Reading> Read(const CaptureLayout& layout, const ViewRequest& request,
                                bool takes_host_samples, const ViewCancel& cancelled,
-                               Exporter& exporter, uint64_t* chunks_read = nullptr);
+                               Exporter& exporter);
   // Returns the layout if it is known, recent enough and of the same record.
   std::shared_ptr<const CaptureLayout> Find(const CaptureRecord& record);
   void Keep(const CaptureRecord& record, std::shared_ptr<const CaptureLayout> layout);

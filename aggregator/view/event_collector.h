@@ -37,11 +37,8 @@ class EventCollector final : public RowExporter {
 
   // Returns whether everything that the answer may list has been found, so that reading can stop.
   bool is_full() const { return is_full_; }
-  // Sets what the answer says about its cost. Finish does so as well, if the reading comes that
-  // far.
-  void set_chunks_read(uint64_t chunks) { chunks_read_ = chunks; }
   // Returns the answer of `events` or `search` in docs/formats/view_api.md. Requires that the
-  // export is finished or the list full. `is_complete` is false if chunks were left out.
+  // export is finished. `is_complete` is false if chunks were left out.
   std::string Json(bool is_complete) const;
 
  private:

@@ -9,12 +9,22 @@ export interface WatchUpdate {
   events: number;
 }
 
-// Follows a capture by server-sent events. The browser connects again by itself.
+export interface WatchListener {
+  captureChanged(update: WatchUpdate): void;
+  // The aggregator refuses to send changes, for example because too many pages follow captures.
+  watchRefused(): void;
+}
+
+// Follows a capture by server-sent events. The browser connects again by itself after a connection broke, but not after
+// a refusal.
 export class LiveWatch {
   private readonly source: EventSource;
 
-  constructor(api: ApiClient, captureId: string, listener: {captureChanged(update: WatchUpdate): void}) {
+  constructor(api: ApiClient, captureId: string, listener: WatchListener) {
     this.source = api.watch(captureId);
+    this.source.onerror = () => {
+      if (this.source.readyState === EventSource.CLOSED) listener.watchRefused();
+    };
     this.source.onmessage = event => {
       let data: Record<string, unknown>;
       try {

@@ -38,12 +38,13 @@ export class Ruler {
     ctx.clearRect(0, 0, width, kHeight);
     ctx.font = kFont;
     ctx.textBaseline = 'middle';
-    const step = axisStep(viewport.span / width, 110);
-    for (let t = Math.ceil(viewport.from / step - 1) * step; t < viewport.to; t += step) {
-      const x = Math.round(viewport.xOf(t, width));
+    // Counted, because adding a small step to a very large time may not change it.
+    const step = axisStep(viewport.span / width, 110), first = Math.ceil(viewport.from / step - 1);
+    for (let i = 0, n = Math.ceil(viewport.span / step) + 1; i <= n; ++i) {
+      const t = (first + i) * step, x = Math.round(viewport.xOf(t, width));
       ctx.fillStyle = colours.faint;
       ctx.fillRect(x, kHeight - 8, 1, 8);
-      for (let i = 1; i < 5; ++i) ctx.fillRect(Math.round(viewport.xOf(t + step * i / 5, width)), kHeight - 4, 1, 4);
+      for (let k = 1; k < 5; ++k) ctx.fillRect(Math.round(viewport.xOf(t + step * k / 5, width)), kHeight - 4, 1, 4);
       ctx.fillStyle = colours.text;
       if (x >= 0 && x < width - 50) ctx.fillText(formatAxisTime(t, step), x + 4, kHeight - 13);
     }

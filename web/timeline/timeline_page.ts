@@ -19,6 +19,7 @@ import {Dock} from './dock';
 import {FilterBox} from './filter_box';
 import {HeatPanel} from './heat_panel';
 import {KeyActions, KeyBindings, kKeyHelp} from './key_bindings';
+import {LayoutRefresher} from './layout_refresher';
 import {LiveWatch, WatchUpdate} from './live_watch';
 import {MarkersPanel} from './markers_panel';
 import {PerfettoHandOver} from './perfetto';
@@ -33,7 +34,6 @@ import {TopBar, TopBarActions} from './top_bar';
 
 // Browsers allow about 100 changes of the address in 30 s.
 const kUrlPauseMs = 400;
-const kLayoutPauseMs = 1000;
 const kOverviewPx = 512, kOverviewPauseMs = 5000;
 
 // The timeline of one capture: owns its parts, and carries out what they ask for.
@@ -51,8 +51,9 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private readonly perfetto: PerfettoHandOver;
   private watch: LiveWatch|null = null;
   private urlTimer = 0;
-  private layoutTimer = 0;
+  private readonly refresher = new LayoutRefresher(() => this.refreshLayout());
   private overviewAt = 0;
+  private isOverviewLoading = false;
   private closed = false;
 
   constructor(
@@ -90,8 +91,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.keys.close();
     this.stage.close();
     this.watch?.close();
+    this.refresher.close();
     clearTimeout(this.urlTimer);
-    clearTimeout(this.layoutTimer);
   }
 
   // --- TimelineHost
@@ -193,7 +194,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     }
     this.filter.update();
     // Streams, ranks or clocks changed since the layout was read.
-    if (tile.version && tile.version !== this.state.layout.version) this.refreshSoon();
+    if (tile.version && tile.version !== this.state.layout.version) this.refresher.request();
     this.stage.invalidate(true);
     if (this.dock.shown === 'table') this.dock.update();
   }
@@ -214,25 +215,24 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     const {layout, base} = this.state,
                    isSame = update.version === layout.version && base.relative(update.endNs) <= layout.end;
     if (isSame && update.state === layout.state) return;
-    this.refreshSoon();
+    this.refresher.request();
   }
 
-  private refreshSoon(): void {
-    if (this.layoutTimer === 0) this.layoutTimer = window.setTimeout(() => void this.refreshLayout(), kLayoutPauseMs);
+  watchRefused(): void {
+    this.toasts.say('New events are not shown: too many pages follow captures. Close one, then reload this page.');
   }
 
+  // Of the refresher.
   private async refreshLayout(): Promise<void> {
-    this.layoutTimer = 0;
     const {state} = this, before = state.layout.end;
     try {
       const json = await this.api.layout(state.captureId);
-      // Without events there was no moment to count from; now there is.
-      if (state.base.originNs === 0n && json.begin_ns !== '0') return location.reload();
+      if (this.closed) return;
       state.updateLayout(json);
     } catch (error) {
-      return this.toasts.fail('The capture cannot be followed', error);
+      if (!this.closed) this.toasts.fail('The capture cannot be followed', error);
+      return;
     }
-    if (this.closed) return;
     if (state.follow && state.layout.end > before) {
       const {span} = state.viewport;
       state.viewport.show(state.layout.end - span * 0.95, state.layout.end + span * 0.05);
@@ -250,10 +250,10 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   // The minimap needs the whole capture, which the window may not show. It takes the first block of streams.
   private async loadOverview(): Promise<void> {
     const {state} = this, {layout, viewport, base} = state, now = performance.now();
-    if (!layout.streams.length || (!layout.live && viewport.span > (layout.end - layout.begin) * 0.5) ||
-        now < this.overviewAt)
+    if (!layout.streams.length || layout.end <= layout.begin || this.isOverviewLoading || now < this.overviewAt ||
+        (!layout.live && viewport.span > (layout.end - layout.begin) * 0.5))
       return;
-    this.overviewAt = now + kOverviewPauseMs;
+    this.isOverviewLoading = true;
     const streams = layout.streams.slice(0, kBlockStreams).map(stream => stream.number).join(',');
     try {
       const answer = await this.api.spans(
@@ -266,6 +266,9 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       this.tileArrived(tile);
     } catch {
       // The minimap stays empty; what keeps the aggregator from answering is shown for the window itself.
+    } finally {
+      this.isOverviewLoading = false;
+      this.overviewAt = performance.now() + kOverviewPauseMs;
     }
   }
 

@@ -17,7 +17,7 @@ const kExpandedAtFirst = 6;
 
 // What is shown of one capture, and what a person chose. Panels read it; TimelinePage changes it and repaints.
 export class TimelineState {
-  readonly base: TimeBase;
+  base: TimeBase;
   readonly names = new NameTable();
   readonly store = new TileStore(kTileBytesMax);
   readonly tree: TrackTree;
@@ -46,12 +46,20 @@ export class TimelineState {
     this.viewport.showAll();
   }
 
-  // Takes a newer layout of the same capture; the origin of time stays.
+  // Whether there is a moment to count times from.
+  get hasEvents(): boolean {
+    return this.base.originNs !== 0n;
+  }
+
+  // Takes a newer layout of the same capture. The origin of time stays once there is one: with the first event.
   updateLayout(json: Record<string, unknown>): void {
+    const isFirst = !this.hasEvents;
+    if (isFirst) this.base = new TimeBase(json.begin_ns);
     this.layout = new CaptureLayout(json, this.base);
     this.tree.layout = this.layout;
     this.viewport.begin = this.layout.begin;
     this.viewport.end = this.layout.end;
+    if (isFirst && this.hasEvents) this.viewport.showAll();
   }
 
   restore(view: ViewState, isFresh: boolean): void {
@@ -70,7 +78,7 @@ export class TimelineState {
     this.by = view.by;
     this.follow = view.follow;
     this.markers = view.markers.map(marker => ({name: marker.name, time: base.relative(marker.ns)}));
-    if (view.from && view.to) this.viewport.show(base.relative(view.from), base.relative(view.to));
+    if (view.from && view.to && this.hasEvents) this.viewport.show(base.relative(view.from), base.relative(view.to));
     if (view.box)
       this.box = {from: base.relative(view.box.from), to: base.relative(view.box.to), streams: view.box.streams};
     if (view.span) {
@@ -93,8 +101,9 @@ export class TimelineState {
     const {tree, base, viewport, span, box} = this;
     return {
       ...emptyViewState(),
-      from: base.absolute(viewport.from),
-      to: base.absolute(viewport.to),
+      // Before the first event the window is of no time.
+      from: this.hasEvents ? base.absolute(viewport.from) : '',
+      to: this.hasEvents ? base.absolute(viewport.to) : '',
       open: [...tree.expanded],
       closedInstances: [...tree.collapsedInstances],
       pinned: [...tree.pinned],

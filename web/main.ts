@@ -4,6 +4,7 @@ import {ApiError, describeError} from './api/api_error';
 import {Session} from './api/api_types';
 import {CertificatePage} from './manager/certificate_page';
 import {ManagerPage} from './manager/manager_page';
+import {safeText} from './model/safe_text';
 import {timelineLoading, TimelinePage} from './timeline/timeline_page';
 import {TimelineState} from './timeline/timeline_state';
 import {button, element, notice, replaceChildren} from './widgets/dom';
@@ -44,7 +45,7 @@ class App implements Navigation {
                          : new ManagerPage(this.api, this.toasts, this, this.theme, this.session);
       if (this.shownPath !== path) return page.close();
       this.page = page;
-      document.title = match ? `${decode(match[1])} · neurontrace` : 'neurontrace';
+      document.title = match ? `${safeText(decode(match[1]), 100)} · neurontrace` : 'neurontrace';
       replaceChildren(this.root, page.element);
     } catch (error) {
       this.fail(error);

@@ -217,12 +217,18 @@ class OperatorGateway::CaptureEvents final : public WebStream {
 
   // Reads the present state, so that a refused watch is answered with its error.
   grpc::Status Begin(std::string& piece) {
-    return Read(piece) == Next::kMore ? grpc::Status::OK : reader_->Finish();
+    if (Read(piece) == Next::kMore) return grpc::Status::OK;
+    if (!status_.ok()) return status_;
+    return {grpc::StatusCode::UNAVAILABLE, "the aggregator ended the watch without a state"};
   }
 
+  // A watch that ends before its capture does is one that failed.
   Next Read(std::string& piece) override {
     v1::Capture capture;
-    if (!reader_->Read(&capture)) return Next::kEnd;
+    if (!reader_->Read(&capture)) {
+      status_ = reader_->Finish();
+      return status_.ok() ? Next::kEnd : Next::kFailed;
+    }
     JsonWriter json;
     json.Open('{')
         .Member("state", v1::CaptureState_Name(capture.state()))
@@ -237,6 +243,7 @@ class OperatorGateway::CaptureEvents final : public WebStream {
   const std::shared_ptr<std::atomic<int>> watches_;
   Calls::Call call_;
   std::unique_ptr<grpc::ClientReaderInterface<v1::Capture>> reader_;
+  grpc::Status status_;
 };
 
 // The bytes of an export with one file.

@@ -90,14 +90,18 @@ class PageCase(unittest.TestCase):
     def setUpClass(cls):
         cls.fleet = Fleet(os.environ["NT_BUILD_DIR"])
         cls.addClassCleanup(cls.fleet.shut_down)
-        demo.start_fleet(cls.fleet)
+        cls.start_fleet()
         cls.capture_id = cls.capture("demo", cls.duration)
         cls.address = cls.fleet.start_page()[1]
         cls.api = Api(cls.address)
 
     @classmethod
-    def capture(cls, name, duration):
-        cls.fleet.cli("capture", "--duration", duration, "--name", name, codes=(0, 3))
+    def start_fleet(cls):
+        demo.start_fleet(cls.fleet)
+
+    @classmethod
+    def capture(cls, name, duration, *options):
+        cls.fleet.cli("capture", "--duration", duration, "--name", name, *options, codes=(0, 3))
         return cls.fleet.cli_json("captures")["captures"][-1]["capture_id"]
 
     def setUp(self):

@@ -35,6 +35,7 @@
 #include "aggregator/storage/storage.h"
 #include "aggregator/triggers/trigger_service.h"
 #include "aggregator/view/view_service.h"
+#include "aggregator/web/page_service.h"
 #include "lib/base/clock.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/random.h"
@@ -204,6 +205,10 @@ class Aggregator::Core final : private CommitObserver {
   absl::Status StartPages(const AggregatorConfig& config);
   // Fails if the gRPC address cannot be listened on, or the certificates cannot be used.
   absl::StatusOr<std::unique_ptr<GuardedServer>> StartServer(const AggregatorConfig& config);
+  // Serves the page, whose calls go to `server`. Fails as PageService::Start does.
+  absl::Status StartPage(const GuardedServer& server);
+  // Called before the server ends, which the page calls.
+  void StopPage() { page_.Stop(); }
   // Called before the server ends, so that nothing waits for long any more.
   void BeginShutdown();
   // Ends the calls of agents, which would otherwise stay open for ever.
@@ -213,6 +218,7 @@ class Aggregator::Core final : private CommitObserver {
   // Ports are those that are in use, even if the configuration says 0.
   int health_port() const { return process_.health_port(); }
   uint16_t probe_port() const { return owners_.clocks->probe_port(); }
+  std::string page_url() const { return page_.PageUrl(); }
   bool must_restart() const { return owners_.storage->must_restart(); }
 
  private:
@@ -246,6 +252,7 @@ class Aggregator::Core final : private CommitObserver {
   TriggerService triggers_;
   AgentReports reports_;
   IngestService ingest_;
+  PageService page_;
   OperatorService operator_service_;
   const uint64_t began_monotonic_ns_;
   Maintenance maintenance_;
@@ -290,6 +297,11 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                .admission = owners_.access.get(),
                .registry = *world_->registry,
                .clock = world_->clock}),
+      page_({.address = config.view_address,
+             .hosts = config.view_hosts,
+             .url = config.view_url,
+             .security = config.security},
+            {*owners_.access, *world_->registry, world_->clock, world_->random}),
       operator_service_({.sequence = world_->sequence,
                          .coordinator = coordinator_,
                          .triggers = triggers_,
@@ -303,15 +315,16 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                          .viewer = views_,
                          .views = views_.calls(),
                          .watch = watch_,
+                         .page = page_,
                          .access = *owners_.access,
                          .metrics = capture_metrics_,
                          .clock = world_->clock,
                          .started_realtime_ns = world_->clock.RealtimeNs()}),
       began_monotonic_ns_(world_->clock.MonotonicNs()),
       maintenance_({world_->sequence, world_->turns, coordinator_, triggers_, watches_,
-                    views_.calls(), *owners_.exports, *owners_.access, *owners_.storage, previews_,
-                    ingest_.canary_ages(), *owners_.clocks, *owners_.clock_steps, process_,
-                    security_, *world_->registry, metrics_, world_->clock}) {
+                    views_.calls(), *owners_.exports, *owners_.access, page_, *owners_.storage,
+                    previews_, ingest_.canary_ages(), *owners_.clocks, *owners_.clock_steps,
+                    process_, security_, *world_->registry, metrics_, world_->clock}) {
   world_->health.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");
   world_->health.Watch(kSequenceCondition, HealthState::Severity::kLiveness,
                        [this] { return world_->turns.DescribeStuck(); });
@@ -377,6 +390,10 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> Aggregator::Core::StartServer(
   return server;
 }
 
+absl::Status Aggregator::Core::StartPage(const GuardedServer& server) {
+  return page_.Start(server.MakeChannelWithin());
+}
+
 // May be called twice. Ends what could otherwise wait for long.
 void Aggregator::Core::BeginShutdown() {
   owners_.exports->standing().End();
@@ -389,6 +406,7 @@ void Aggregator::Core::ReloadChangedFiles(bool force) {
   process_.ReloadChangedFiles(force);
   owners_.access->ReloadChangedFiles(force);
   triggers_.ReloadFile(force);
+  page_.ReloadChangedFiles(force);
 }
 
 void Aggregator::Core::OnWriteHealth(const absl::Status& status) {
@@ -428,7 +446,10 @@ absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorCo
   auto core = std::make_unique<Core>(std::move(world), std::move(owners), config, process);
   RETURN_IF_ERROR(core->StartPages(config));
   ASSIGN_OR_RETURN(std::unique_ptr<GuardedServer> server, core->StartServer(config));
-  return std::unique_ptr<Aggregator>(new Aggregator(std::move(core), std::move(server)));
+  auto aggregator = std::unique_ptr<Aggregator>(new Aggregator(std::move(core), std::move(server)));
+  // If this fails, the aggregator ends in the order of its destructor.
+  RETURN_IF_ERROR(aggregator->core_->StartPage(*aggregator->server_));
+  return aggregator;
 }
 
 // The server comes last: it may call everything else as soon as it exists.
@@ -441,12 +462,14 @@ Aggregator::~Aggregator() {
   core_->BeginShutdown();
   server_->AnnounceShutdown();
   core_->EndAgents();
+  core_->StopPage();
   server_.reset();
 }
 
 // The functions below only pass calls on, because Core is not visible in the header.
 int Aggregator::health_port() const { return core_->health_port(); }
 uint16_t Aggregator::probe_port() const { return core_->probe_port(); }
+std::string Aggregator::page_url() const { return core_->page_url(); }
 bool Aggregator::must_restart() const { return core_->must_restart(); }
 void Aggregator::ReloadChangedFiles(bool force) { core_->ReloadChangedFiles(force); }
 

@@ -71,7 +71,7 @@ class App implements Navigation {
   private askToken(error: ApiError): void {
     const input = element('input', {type: 'password', id: 'token', autocomplete: 'current-password', required: true});
     const problem = element('p', {class: 'bad', role: 'alert'});
-    const text = 'A token is needed. It is in the address that neurontrace view printed.';
+    const text = `A token is needed: ${error.message}.`;
     const form = element('form', {class: 'sign-in'}, element('h1', {}, 'neurontrace'), element('p', {}, text),
                          element('label', {class: 'field', for: 'token'}, element('span', {}, 'Token'), input), problem,
                          element('button', {type: 'submit', class: 'primary'}, 'Sign in'),

@@ -105,6 +105,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
   reply->set_version(NEURONTRACE_VERSION);
   reply->set_started_realtime_ns(deps_.started_realtime_ns);
   reply->set_store_bytes(deps_.store.bytes());
+  reply->set_view_url(deps_.page.PageUrl());
   if (caller->is_limited()) {
     const std::vector<CaptureId> ids = deps_.store.captures().Ids();
     reply->set_captures_stored(

@@ -16,6 +16,7 @@
 #include "aggregator/operator/capture_exporter.h"
 #include "aggregator/operator/capture_viewer.h"
 #include "aggregator/operator/capture_watch.h"
+#include "aggregator/operator/page_address.h"
 #include "aggregator/operator/session_sequence.h"
 #include "aggregator/operator/streaming_call_limiter.h"
 #include "aggregator/retention/export_leases.h"
@@ -47,6 +48,7 @@ struct OperatorDeps {
   CaptureViewer& viewer;
   StreamingCallLimiter& views;
   const CaptureWatch& watch;
+  const PageAddress& page;
   AccessControl& access;
   CaptureMetrics& metrics;
   const Clock& clock;

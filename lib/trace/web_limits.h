@@ -31,4 +31,24 @@ inline constexpr int kWebCallMsMax = 30'000;
 // A file of --web-assets; the built page has 100 kB. Larger: refused at start.
 inline constexpr size_t kWebAssetBytesMax = 16u << 20;
 
+// The page at the aggregator's port (aggregator/web), which several people share: connections,
+// threads that make answers, and pages that follow a running capture.
+inline constexpr size_t kPageConnectionsMax = 256;
+inline constexpr int kPageThreads = 48;
+inline constexpr int kPageWatchesMax = 32;
+static_assert(kPageWatchesMax < kPageThreads, "other requests always find a thread");
+// Browsers that have signed in with a token. Beyond: refused with 429. Of one caller: its least
+// recently used session ends.
+inline constexpr size_t kPageSessionsMax = 4'096;
+inline constexpr size_t kPageSessionsOfCallerMax = 64;
+// A session ends so long after its last request, and so long after it began.
+inline constexpr uint64_t kPageSessionIdleNs = 7'200'000'000'000;
+inline constexpr uint64_t kPageSessionNs = 43'200'000'000'000;
+// Wrong tokens of one address at once; further ones are tried one a pause, others refused with 429.
+inline constexpr uint64_t kSignInFailuresAtOnce = 10;
+inline constexpr uint64_t kSignInPauseNs = 10'000'000'000;
+// Addresses of wrong tokens that are remembered. Beyond: the one that has not failed for the
+// longest time is forgotten.
+inline constexpr size_t kSignInAddressesMax = 4'096;
+
 }  // namespace neurontrace::limits

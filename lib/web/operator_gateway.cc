@@ -156,13 +156,20 @@ grpc::Status AddRanks(std::string_view text, v1::ExportRequest& message) {
 // Every call that is being made, so that Stop can end it.
 class OperatorGateway::Calls {
  public:
+  // Calls of the connection's own identity.
+  Calls() : running_(std::make_shared<Running>()) {}
+  // Calls of `caller`, which end when those of `other` do.
+  Calls(const Calls& other, std::shared_ptr<const WebCaller> caller)
+      : running_(other.running_), caller_(std::move(caller)) {}
+
   // A call's context for as long as the call lasts.
   class Call {
    public:
     explicit Call(std::shared_ptr<Calls> calls) : calls_(std::move(calls)) {
-      calls_->Add(&context_);
+      if (calls_->caller_ != nullptr) calls_->caller_->Identify(context_);
+      calls_->running_->Add(&context_);
     }
-    ~Call() { calls_->Remove(&context_); }
+    ~Call() { calls_->running_->Remove(&context_); }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
@@ -180,26 +187,35 @@ class OperatorGateway::Calls {
   };
 
   // Ends the calls, and every later one at once.
-  void Stop() {
-    const MutexLock lock(mutex_);
-    has_stopped_ = true;
-    for (grpc::ClientContext* const context : contexts_) context->TryCancel();
-  }
+  void Stop() { running_->Stop(); }
 
  private:
-  void Add(grpc::ClientContext* context) {
-    const MutexLock lock(mutex_);
-    contexts_.insert(context);
-    if (has_stopped_) context->TryCancel();
-  }
-  void Remove(grpc::ClientContext* context) {
-    const MutexLock lock(mutex_);
-    contexts_.erase(context);
-  }
+  // Shared by the calls of all callers.
+  class Running {
+   public:
+    void Stop() {
+      const MutexLock lock(mutex_);
+      has_stopped_ = true;
+      for (grpc::ClientContext* const context : contexts_) context->TryCancel();
+    }
+    void Add(grpc::ClientContext* context) {
+      const MutexLock lock(mutex_);
+      contexts_.insert(context);
+      if (has_stopped_) context->TryCancel();
+    }
+    void Remove(grpc::ClientContext* context) {
+      const MutexLock lock(mutex_);
+      contexts_.erase(context);
+    }
 
-  Mutex mutex_;
-  std::set<grpc::ClientContext*> contexts_ NT_GUARDED_BY(mutex_);
-  bool has_stopped_ NT_GUARDED_BY(mutex_) = false;
+   private:
+    Mutex mutex_;
+    std::set<grpc::ClientContext*> contexts_ NT_GUARDED_BY(mutex_);
+    bool has_stopped_ NT_GUARDED_BY(mutex_) = false;
+  };
+
+  const std::shared_ptr<Running> running_;
+  const std::shared_ptr<const WebCaller> caller_;  // null: the connection's own identity
 };
 
 // The changes of a capture as server-sent events (WHATWG HTML standard, 9.2).
@@ -292,7 +308,31 @@ OperatorGateway::OperatorGateway(v1::OperatorService::StubInterface& service,
       calls_(std::make_shared<Calls>()),
       watches_(std::make_shared<std::atomic<int>>(0)) {}
 
+OperatorGateway::OperatorGateway(const OperatorGateway& other, Options options,
+                                 std::shared_ptr<Calls> calls)
+    : service_(other.service_),
+      assets_(other.assets_),
+      options_(std::move(options)),
+      cookie_name_(other.cookie_name_),
+      calls_(std::move(calls)),
+      watches_(other.watches_) {}
+
 OperatorGateway::~OperatorGateway() = default;
+
+std::unique_ptr<OperatorGateway> OperatorGateway::For(std::shared_ptr<const WebCaller> caller,
+                                                      std::string user, std::string role) const {
+  Options options = options_;
+  options.user = std::move(user);
+  options.role = std::move(role);
+  return std::unique_ptr<OperatorGateway>(new OperatorGateway(
+      *this, std::move(options), std::make_shared<Calls>(*calls_, std::move(caller))));
+}
+
+WebReply OperatorGateway::AnswerError(const grpc::Status& status) { return ErrorReply(status); }
+
+void OperatorGateway::AddSecurityHeaders(WebReply& reply) {
+  for (const auto& [name, value] : kSecurityHeaders) reply.headers.emplace_back(name, value);
+}
 
 void OperatorGateway::Stop() { calls_->Stop(); }
 
@@ -325,8 +365,10 @@ const std::vector<OperatorGateway::Route>& OperatorGateway::Routes() {
 
 WebReply OperatorGateway::Handle(const WebRequest& request) {
   WebReply reply;
-  if (auto refusal = RefuseForeign(request)) {
-    reply = *std::move(refusal);
+  if (auto foreign = RefuseForeignHost(request, options_.hosts, "name it with --host")) {
+    reply = *std::move(foreign);
+  } else if (auto change = RefuseForeignChange(request)) {
+    reply = *std::move(change);
   } else if (!ParameterOf(request.query, "token").empty() && request.path.find("/api/") != 0) {
     reply = SignIn(request);
   } else if (request.method == "POST" && request.path == "/api/v1/session") {
@@ -340,19 +382,23 @@ WebReply OperatorGateway::Handle(const WebRequest& request) {
   } else {
     reply = Page(request);
   }
-  for (const auto& [name, value] : kSecurityHeaders) reply.headers.emplace_back(name, value);
+  AddSecurityHeaders(reply);
   return reply;
 }
 
-std::optional<WebReply> OperatorGateway::RefuseForeign(const WebRequest& request) const {
+std::optional<WebReply> OperatorGateway::RefuseForeignHost(const WebRequest& request,
+                                                           const std::vector<std::string>& hosts,
+                                                           std::string_view advice) {
   const std::string host = HostName(request.host);
   const bool is_known = host == "localhost" || host == "127.0.0.1" || host == "[::1]" ||
-                        std::ranges::count(options_.hosts, host) > 0;
-  if (!is_known) {
-    return ErrorReply({grpc::StatusCode::PERMISSION_DENIED,
-                       "the host name of the address is unknown; use 127.0.0.1, or name it with "
-                       "--host"});
-  }
+                        std::ranges::count(hosts, host) > 0;
+  if (is_known) return std::nullopt;
+  return ErrorReply(
+      {grpc::StatusCode::PERMISSION_DENIED,
+       fmt::format("the host name of the address is unknown; use 127.0.0.1, or {}", advice)});
+}
+
+std::optional<WebReply> OperatorGateway::RefuseForeignChange(const WebRequest& request) {
   if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
   // Pages of other sites can send requests with the cookie, but cannot set these headers.
   const bool is_own = request.fetch_site.empty() || request.fetch_site == "same-origin";
@@ -368,14 +414,25 @@ bool OperatorGateway::HasSession(const WebRequest& request) const {
   return IsToken(CookieValue(request.cookie, cookie_name_), options_.token);
 }
 
+absl::StatusOr<std::string> OperatorGateway::TokenOfBody(const std::string& body) {
+  google::protobuf::Struct members;
+  if (const grpc::Status parsed = ParseBody(body, members); !parsed.ok()) {
+    return InvalidArgument("{}", parsed.error_message());
+  }
+  const auto token = members.fields().find("token");
+  if (token == members.fields().end() || token->second.string_value().empty()) {
+    return InvalidArgument("token: the body has none; write for example {{\"token\": \"...\"}}");
+  }
+  return token->second.string_value();
+}
+
 // For a page that was opened without the token: somebody copies it from the terminal.
 WebReply OperatorGateway::SignInByBody(const WebRequest& request) {
-  google::protobuf::Struct body;
-  if (const grpc::Status parsed = ParseBody(request.body, body); !parsed.ok()) {
-    return ErrorReply(parsed);
+  const auto token = TokenOfBody(request.body);
+  if (!token.ok()) {
+    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT, std::string(token.status().message())});
   }
-  const auto token = body.fields().find("token");
-  if (token == body.fields().end() || !IsToken(token->second.string_value(), options_.token)) {
+  if (!IsToken(*token, options_.token)) {
     return ErrorReply({grpc::StatusCode::UNAUTHENTICATED,
                        "the token is not that of this session; `neurontrace view` prints the "
                        "current address"});
@@ -389,14 +446,7 @@ std::string OperatorGateway::SessionCookie() const {
   return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name_, options_.token);
 }
 
-// The token leaves the address, so that it is in no history and in no link that somebody copies.
-// The other parameters stay: they are the view that a link opens.
-WebReply OperatorGateway::SignIn(const WebRequest& request) const {
-  if (!IsToken(ParameterOf(request.query, "token"), options_.token)) {
-    return ErrorReply({grpc::StatusCode::UNAUTHENTICATED,
-                       "the token is not that of this session; `neurontrace view` prints the "
-                       "current address"});
-  }
+std::string OperatorGateway::AddressWithoutToken(const WebRequest& request) {
   // Only a path of this server: "//host" would lead to another one, and so would the "http://host/"
   // of a request to a proxy. Browsers read \ as /.
   const bool is_own = request.path.starts_with('/') && !request.path.starts_with("//") &&
@@ -405,9 +455,21 @@ WebReply OperatorGateway::SignIn(const WebRequest& request) const {
   if (const std::string rest = WithoutParameter(request.query, "token"); !rest.empty()) {
     path += "?" + rest;
   }
+  return path;
+}
+
+// The token leaves the address, so that it is in no history and in no link that somebody copies.
+// The other parameters stay: they are the view that a link opens.
+WebReply OperatorGateway::SignIn(const WebRequest& request) const {
+  if (!IsToken(ParameterOf(request.query, "token"), options_.token)) {
+    return ErrorReply({grpc::StatusCode::UNAUTHENTICATED,
+                       "the token is not that of this session; `neurontrace view` prints the "
+                       "current address"});
+  }
   return {.status = 303,
-          .headers = {
-              {"Location", path}, {"Cache-Control", "no-store"}, {"Set-Cookie", SessionCookie()}}};
+          .headers = {{"Location", AddressWithoutToken(request)},
+                      {"Cache-Control", "no-store"},
+                      {"Set-Cookie", SessionCookie()}}};
 }
 
 // Every path without a file is the page, which reads the address itself.
@@ -465,11 +527,15 @@ WebReply OperatorGateway::Api(const WebRequest& request) {
 }
 
 WebReply OperatorGateway::GetSession(const WebRequest&, const std::string&) {
-  // What the credentials may do is decided by the aggregator, call by call.
+  // What the credentials may do is decided by the aggregator, call by call. The page hides what a
+  // known role may not do.
+  const std::string& role = options_.role;
+  const bool is_admin = role.empty() || role == "admin";
+  const bool is_operator = is_admin || role == "operator";
   JsonWriter json;
-  json.Open('{').Member("user", options_.user).Member("role", "").Key("may").Open('{');
-  for (const char* const what : {"view", "start", "stop", "delete", "export"})
-    json.Member(what, true);
+  json.Open('{').Member("user", options_.user).Member("role", role).Key("may").Open('{');
+  json.Member("view", true).Member("start", is_operator).Member("stop", is_operator);
+  json.Member("delete", is_admin).Member("export", true);
   json.Member("edit", false).Close('}');
   json.Member("needs_token", false).Member("aggregator", NEURONTRACE_VERSION).Close('}');
   return JsonReply(json.Take());
@@ -588,7 +654,7 @@ WebReply OperatorGateway::DeleteCapture(const WebRequest& request, const std::st
 }
 
 WebReply OperatorGateway::WatchCapture(const WebRequest&, const std::string& id) {
-  if (watches_->fetch_add(1) >= limits::kWebWatchesMax) {
+  if (watches_->fetch_add(1) >= options_.watches_max) {
     watches_->fetch_sub(1);
     return ErrorReply({grpc::StatusCode::RESOURCE_EXHAUSTED,
                        "too many pages follow a running capture; close one of them"});

@@ -11,12 +11,22 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "lib/base/mutex.h"
+#include "lib/trace/web_limits.h"
 #include "lib/web/web_assets.h"
 #include "lib/web/web_server.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
 
 namespace neurontrace {
+
+// Who makes the calls of a gateway, if the connection to the service does not say so already.
+class WebCaller {
+ public:
+  virtual ~WebCaller() = default;
+  // Adds to a call what its server needs to know who makes it. Any thread.
+  virtual void Identify(grpc::ClientContext& context) const = 0;
+};
 
 // Serves the page and its API (docs/formats/view_api.md) by calling the aggregator's operator
 // service: roles, limits and the audit log are the aggregator's own, and everything here happens
@@ -25,12 +35,17 @@ namespace neurontrace {
 // Whoever has the session's token may use these credentials, so the token is in the address that
 // the operator opens, and then in a cookie that scripts cannot read. Requests for other host names
 // (DNS rebinding) and changes that another site's page asks for are refused.
+//
+// The aggregator has sessions of its own: it makes a gateway for each request by For, and asks it
+// by Answer.
 class OperatorGateway final : public WebHandler {
  public:
   struct Options {
     std::string token;               // of the session; at least 128 bits, as hexadecimal digits
     std::vector<std::string> hosts;  // accepted besides the names of the loopback interface
     std::string user;                // whose credentials the calls have, for people
+    std::string role = {};           // "viewer", "operator" or "admin"; empty: not known here
+    int watches_max = limits::kWebWatchesMax;  // pages that follow a running capture
   };
   // `service` and `assets` must outlive this.
   OperatorGateway(v1::OperatorService::StubInterface& service, const WebAssets& assets,
@@ -42,6 +57,33 @@ class OperatorGateway final : public WebHandler {
 
   WebReply Handle(const WebRequest& request) override;
 
+  // Returns a gateway whose calls are made by `caller`, and whose `session` names this user and
+  // role. Its limits are those of this gateway, and Stop of this one ends its calls. `caller` lives
+  // until the last of its calls has ended. The service and the assets must outlive both.
+  std::unique_ptr<OperatorGateway> For(std::shared_ptr<const WebCaller> caller, std::string user,
+                                       std::string role) const;
+  // Answers a request whose sender is known: calls of the API, without the checks of Handle.
+  WebReply Answer(const WebRequest& request) { return Api(request); }
+  // Answers a request for a file of the page, which anybody may read.
+  WebReply Page(const WebRequest& request) const;
+
+  // Return the refusal of a request that must not be answered, or nullopt: one with a foreign host
+  // name, which is none of `hosts` nor one of the loopback interface (`advice` says how to allow
+  // it), and a change that another site's page may have asked for. Pure.
+  static std::optional<WebReply> RefuseForeignHost(const WebRequest& request,
+                                                   const std::vector<std::string>& hosts,
+                                                   std::string_view advice);
+  static std::optional<WebReply> RefuseForeignChange(const WebRequest& request);
+  // Returns the answer for an error, as JSON. Pure.
+  static WebReply AnswerError(const grpc::Status& status);
+  // Returns the member `token` of a body in JSON. Fails with INVALID_ARGUMENT. Pure.
+  static absl::StatusOr<std::string> TokenOfBody(const std::string& body);
+  // Returns the path and the query of a request without its parameter `token`, as an address of
+  // this server. Pure.
+  static std::string AddressWithoutToken(const WebRequest& request);
+  // Adds the headers that confine the page in the browser.
+  static void AddSecurityHeaders(WebReply& reply);
+
  private:
   // The calls that are being made. Shared with streams, which outlive Handle.
   class Calls;
@@ -49,10 +91,11 @@ class OperatorGateway final : public WebHandler {
   class CaptureEvents;
   class ExportBytes;
 
+  // For For.
+  OperatorGateway(const OperatorGateway& other, Options options, std::shared_ptr<Calls> calls);
+
   static const std::vector<Route>& Routes();
 
-  // Returns the refusal of a request that must not be answered, or nullopt.
-  std::optional<WebReply> RefuseForeign(const WebRequest& request) const;
   // Returns whether the request's cookie has the session's token.
   bool HasSession(const WebRequest& request) const;
   // Check the token of an address or of a body, and set the cookie.
@@ -60,8 +103,7 @@ class OperatorGateway final : public WebHandler {
   WebReply SignInByBody(const WebRequest& request);
   // Returns the value of Set-Cookie.
   std::string SessionCookie() const;
-  // Answer requests for the page's files, and for the API below /api/v1/.
-  WebReply Page(const WebRequest& request) const;
+  // Answers requests for the API below /api/v1/.
   WebReply Api(const WebRequest& request);
 
   // One function for each route. `id` is the capture of the path, or empty.

@@ -6,6 +6,7 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
+#include <cassert>
 #include <utility>
 
 namespace neurontrace {
@@ -14,7 +15,6 @@ namespace {
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
-using std::chrono::milliseconds;
 
 // HTTP/1.1 in the form that Beast takes.
 constexpr unsigned kHttp11 = 11;
@@ -68,6 +68,14 @@ void Compress(const WebRequest& request, WebReply& reply) {
   }
 }
 
+// Returns the client's address as gRPC writes peers, so that the audit log has one form.
+std::string PeerText(const asio::ip::tcp::endpoint& peer) {
+  const auto address = peer.address();
+  const std::string port = std::to_string(peer.port());
+  if (address.is_v4()) return "ipv4:" + address.to_string() + ":" + port;
+  return "ipv6:[" + address.to_string() + "]:" + port;
+}
+
 template <typename Message>
 void SetHead(const WebReply& reply, bool keeps_alive, Message& head) {
   head.version(kHttp11);
@@ -79,15 +87,57 @@ void SetHead(const WebReply& reply, bool keeps_alive, Message& head) {
 
 }  // namespace
 
-WebSession::WebSession(asio::ip::tcp::socket socket, Shared& shared)
-    : shared_(shared), stream_(std::move(socket)) {
-  ++shared_.sessions;
+// Three quarters of all places are the most that one address can take.
+bool WebConnectionCounts::Add(const std::string& address, size_t max) {
+  constexpr size_t kPerFree = 3;
+  const MutexLock lock(mutex_);
+  const auto known = by_address_.find(address);
+  const size_t of_address = known == by_address_.end() ? 0 : known->second;
+  if (all_ >= max || of_address + 1 > kPerFree * (max - all_)) return false;
+  ++all_;
+  ++by_address_[address];
+  return true;
 }
 
-WebSession::~WebSession() { --shared_.sessions; }
+void WebConnectionCounts::Remove(const std::string& address) {
+  const MutexLock lock(mutex_);
+  const auto known = by_address_.find(address);
+  assert(known != by_address_.end() && all_ > 0);
+  --all_;
+  if (--known->second == 0) by_address_.erase(known);
+}
+
+WebSession::WebSession(asio::ip::tcp::socket socket, const asio::ip::tcp::endpoint& peer,
+                       std::shared_ptr<const WebTls> tls, Shared& shared)
+    : shared_(shared),
+      address_(peer.address().to_string()),
+      peer_(PeerText(peer)),
+      stream_(std::move(socket), std::move(tls)) {
+  ++shared_.counters.open;
+}
+
+WebSession::~WebSession() {
+  --shared_.counters.open;
+  shared_.connections.Remove(address_);
+}
 
 void WebSession::Begin() {
-  asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->ReadHead(); });
+  asio::dispatch(stream_.get_executor(), [self = shared_from_this()] {
+    if (self->stream_.has_tls()) return self->ShakeHands();
+    self->ReadHead();
+  });
+}
+
+void WebSession::ShakeHands() {
+  ExpireAfter(limits::kWebRequestMsMax);
+  stream_.async_handshake([self = shared_from_this()](error_code error) {
+    if (error) {
+      ++self->shared_.counters.failed_handshakes;
+      return self->Close();
+    }
+    self->certificate_ = self->stream_.PeerCertificate();
+    self->ReadHead();
+  });
 }
 
 void WebSession::ReadHead() {
@@ -95,11 +145,12 @@ void WebSession::ReadHead() {
   parser_->header_limit(limits::kWebHeadBytesMax);
   parser_->body_limit(limits::kWebBodyBytesMax);
   request_ = {};
-  stream_.expires_after(
-      milliseconds(requests_ == 0 ? limits::kWebRequestMsMax : limits::kWebIdleMsMax));
-  http::async_read_header(
-      stream_, buffer_, *parser_,
-      [self = shared_from_this()](error_code error, size_t) { self->HandleHead(error); });
+  ExpireAfter(requests_ == 0 ? limits::kWebRequestMsMax : limits::kWebIdleMsMax);
+  http::async_read_header(stream_, buffer_, *parser_,
+                          [self = shared_from_this()](error_code error, size_t bytes) {
+                            self->shared_.counters.received_bytes += bytes;
+                            self->HandleHead(error);
+                          });
 }
 
 void WebSession::HandleHead(error_code error) {
@@ -107,14 +158,17 @@ void WebSession::HandleHead(error_code error) {
   if (error == http::error::body_limit) return Refuse(413, "the request's body is too long\n");
   // The client left, or sent nothing for too long.
   if (error == http::error::end_of_stream || error == boost::beast::error::timeout ||
-      error == asio::error::operation_aborted || error == asio::error::connection_reset) {
+      error == asio::error::operation_aborted || error == asio::error::connection_reset ||
+      error == asio::ssl::error::stream_truncated || error == asio::error::eof) {
     return Close();
   }
   if (error) return Refuse(400, "this is not an HTTP request\n");
-  stream_.expires_after(milliseconds(limits::kWebRequestMsMax));
-  http::async_read(
-      stream_, buffer_, *parser_,
-      [self = shared_from_this()](error_code read, size_t) { self->HandleRequest(read); });
+  ExpireAfter(limits::kWebRequestMsMax);
+  http::async_read(stream_, buffer_, *parser_,
+                   [self = shared_from_this()](error_code read, size_t bytes) {
+                     self->shared_.counters.received_bytes += bytes;
+                     self->HandleRequest(read);
+                   });
 }
 
 void WebSession::HandleRequest(error_code error) {
@@ -133,12 +187,17 @@ void WebSession::HandleRequest(error_code error) {
   request_.accept_encoding = Joined(message, http::field::accept_encoding);
   request_.content_type = Joined(message, http::field::content_type);
   request_.fetch_site = std::string(message["Sec-Fetch-Site"]);
+  request_.authorization = Joined(message, http::field::authorization);
+  request_.peer = peer_;
+  request_.certificate = certificate_;
   request_.body = std::move(message.body());
   keeps_alive_ = message.keep_alive() && ++requests_ < limits::kWebRequestsOfConnectionMax;
-  stream_.expires_never();
+  stream_.tcp().expires_never();
   asio::post(shared_.pool, [self = shared_from_this()]() mutable {
+    const auto began = std::chrono::steady_clock::now();
     auto reply = std::make_shared<WebReply>(self->shared_.handler.Handle(self->request_));
     Compress(self->request_, *reply);
+    self->CountAnswer(std::chrono::steady_clock::now() - began);
     auto* const session = self.get();
     asio::post(session->stream_.get_executor(), [self = std::move(self), reply = std::move(reply)] {
       self->WriteReply(std::move(*reply));
@@ -146,7 +205,13 @@ void WebSession::HandleRequest(error_code error) {
   });
 }
 
+void WebSession::CountAnswer(std::chrono::nanoseconds took) {
+  ++shared_.counters.requests;
+  shared_.counters.answer_ns += static_cast<uint64_t>(took.count());
+}
+
 void WebSession::Refuse(int status, std::string why) {
+  ++shared_.counters.malformed_requests;
   keeps_alive_ = false;
   WriteReply({.status = status, .body = std::move(why)});
 }
@@ -168,9 +233,12 @@ void WebSession::WriteReply(WebReply reply) {
 }
 
 void WebSession::WriteWhole() {
-  stream_.expires_after(milliseconds(limits::kWebUnreadMsMax));
+  ExpireAfter(limits::kWebUnreadMsMax);
   serializer_.emplace(reply_);
-  auto done = [self = shared_from_this()](error_code error, size_t) { self->FinishReply(error); };
+  auto done = [self = shared_from_this()](error_code error, size_t bytes) {
+    self->CountSent(bytes);
+    self->FinishReply(error);
+  };
   // An answer to HEAD has the length of the body, but not the body.
   if (request_.method == "HEAD") {
     http::async_write_header(stream_, *serializer_, std::move(done));
@@ -180,10 +248,11 @@ void WebSession::WriteWhole() {
 }
 
 void WebSession::WriteStreamHead() {
-  stream_.expires_after(milliseconds(limits::kWebUnreadMsMax));
+  ExpireAfter(limits::kWebUnreadMsMax);
   stream_serializer_.emplace(stream_head_);
   http::async_write_header(stream_, *stream_serializer_,
-                           [self = shared_from_this()](error_code error, size_t) {
+                           [self = shared_from_this()](error_code error, size_t bytes) {
+                             self->CountSent(bytes);
                              if (error) return self->Close();
                              self->WritePiece(WebStream::Next::kMore, std::move(self->piece_));
                            });
@@ -204,10 +273,11 @@ void WebSession::ReadPiece() {
 void WebSession::WritePiece(WebStream::Next next, std::string piece) {
   // Without the last chunk the client knows that something is missing.
   if (next == WebStream::Next::kFailed) return Close();
-  stream_.expires_after(milliseconds(limits::kWebUnreadMsMax));
+  ExpireAfter(limits::kWebUnreadMsMax);
   if (next == WebStream::Next::kEnd) {
     asio::async_write(stream_, http::make_chunk_last(),
-                      [self = shared_from_this()](error_code error, size_t) {
+                      [self = shared_from_this()](error_code error, size_t bytes) {
+                        self->CountSent(bytes);
                         self->pieces_.reset();
                         self->FinishReply(error);
                       });
@@ -217,23 +287,31 @@ void WebSession::WritePiece(WebStream::Next next, std::string piece) {
   if (piece.empty()) return ReadPiece();
   piece_ = std::move(piece);
   asio::async_write(stream_, http::make_chunk(asio::buffer(piece_)),
-                    [self = shared_from_this()](error_code error, size_t) {
+                    [self = shared_from_this()](error_code error, size_t bytes) {
+                      self->CountSent(bytes);
                       if (error) return self->Close();
-                      self->stream_.expires_never();
+                      self->stream_.tcp().expires_never();
                       self->ReadPiece();
                     });
 }
 
 void WebSession::FinishReply(error_code error) {
-  if (error || !keeps_alive_) return Close();
+  if (error) return Close();
+  if (!keeps_alive_) return End();
   ReadHead();
+}
+
+void WebSession::End() {
+  if (!stream_.has_tls()) return Close();
+  ExpireAfter(limits::kWebRequestMsMax);
+  stream_.async_shutdown([self = shared_from_this()](error_code) { self->Close(); });
 }
 
 void WebSession::Close() {
   pieces_.reset();
   error_code ignored;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-  stream_.close();
+  stream_.tcp().socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  stream_.tcp().close();
 }
 
 }  // namespace neurontrace

@@ -1,23 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "lib/base/mutex.h"
 #include "lib/trace/web_limits.h"
+#include "lib/web/web_connection.h"
 #include "lib/web/web_server.h"
 
 namespace neurontrace {
 
-// One connection of a browser. It passes these states, once for each request:
+// How many connections each address has. Any thread.
+class WebConnectionCounts {
+ public:
+  // Counts a connection of an address. Returns false if there are `max` already, or if the address
+  // would hold more than three times as many as are free.
+  bool Add(const std::string& address, size_t max);
+  // Called once for each connection that Add counted.
+  void Remove(const std::string& address);
+
+ private:
+  Mutex mutex_;
+  size_t all_ NT_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, size_t> by_address_ NT_GUARDED_BY(mutex_);
+};
+
+// One connection of a browser. After the handshake of TLS it passes these states, once for each
+// request:
 //
 //   idle -> head -> body -> answer (on a thread of the pool) -> write -> idle
 //                                        ^                        |
@@ -30,22 +47,30 @@ class WebSession : public std::enable_shared_from_this<WebSession> {
  public:
   // What all sessions share; must outlive them.
   struct Shared {
+    Shared(WebHandler& answers, boost::asio::thread_pool& threads)
+        : handler(answers), pool(threads) {}
     WebHandler& handler;
     boost::asio::thread_pool& pool;
-    std::atomic<size_t> sessions = 0;
+    WebConnectionCounts connections;
+    WebCounters counters;
   };
-  WebSession(boost::asio::ip::tcp::socket socket, Shared& shared);
+  // `shared.connections` has counted the connection with the address of `peer`. `tls` null: plain
+  // text.
+  WebSession(boost::asio::ip::tcp::socket socket, const boost::asio::ip::tcp::endpoint& peer,
+             std::shared_ptr<const WebTls> tls, Shared& shared);
   ~WebSession();
   WebSession(const WebSession&) = delete;
   WebSession& operator=(const WebSession&) = delete;
 
-  // Waits for a request. Called once.
+  // Waits for the handshake, if there is one, and for a request. Called once.
   void Begin();
 
  private:
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
   using Head = boost::beast::http::response<boost::beast::http::string_body>;
 
+  // Does the handshake of TLS.
+  void ShakeHands();
   void ReadHead();
   // Called when the head was read, or could not be.
   void HandleHead(boost::system::error_code error);
@@ -62,10 +87,21 @@ class WebSession : public std::enable_shared_from_this<WebSession> {
   void WritePiece(WebStream::Next next, std::string piece);
   // Called when an answer is written: waits for the next request, or ends.
   void FinishReply(boost::system::error_code error);
+  // Ends the connection after a whole answer, which TLS says to the client.
+  void End();
+  // Closes the connection at once: over TLS the client sees that something is missing.
   void Close();
+  // Limits the next operation.
+  void ExpireAfter(int ms) { stream_.tcp().expires_after(std::chrono::milliseconds(ms)); }
+  void CountSent(size_t bytes) { shared_.counters.sent_bytes += bytes; }
+  // Counts a request that the handler has answered. Any thread.
+  void CountAnswer(std::chrono::nanoseconds took);
 
   Shared& shared_;
-  boost::beast::tcp_stream stream_;
+  const std::string address_;  // of the client, without its port
+  const std::string peer_;     // as in WebRequest
+  std::string certificate_;    // as in WebRequest, after the handshake
+  WebConnection stream_;
   boost::beast::flat_buffer buffer_{limits::kWebHeadBytesMax + limits::kWebBodyBytesMax};
   std::optional<Parser> parser_;
   WebRequest request_;

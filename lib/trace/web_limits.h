@@ -17,6 +17,9 @@ static_assert(kWebWatchesMax < kWebThreads, "other requests always find a thread
 // The head of a request: 431. Its body: 413.
 inline constexpr size_t kWebHeadBytesMax = 32u << 10;
 inline constexpr size_t kWebBodyBytesMax = 1u << 20;
+// What is read and dropped of a refused request, so that its sender sees the answer. Beyond: the
+// connection is reset.
+inline constexpr size_t kWebLingerBytesMax = 4u << 20;
 // How long a connection may be idle between requests, how long a request may take to arrive, and
 // how long a client may take nothing of an answer. Beyond: the connection is closed.
 inline constexpr int kWebIdleMsMax = 60'000;

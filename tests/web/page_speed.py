@@ -133,8 +133,10 @@ class Page:
             actions += self.browser.run("return (async (...arguments) => {" + WANDER + "})(...arguments)",
                                         [numbers.random() for _ in range(1000)], seconds * 1000)
         self.browser.devtools("HeapProfiler.collectGarbage")
-        found = self.metrics()
-        return {"minutes": minutes, "actions": actions, "heap_mb": found["JSHeapUsedSize"] / 1e6,
+        found, heap = self.metrics(), self.browser.devtools("Runtime.getHeapUsage")
+        # Objects of JavaScript, of the document, and the bytes of typed arrays, in which the page keeps spans.
+        kinds = {kind: heap.get(kind, 0) / 1e6 for kind in ("usedSize", "embedderHeapUsedSize", "backingStorageSize")}
+        return {"minutes": minutes, "actions": actions, "heap_mb": sum(kinds.values()), "heap_mb_by_kind": kinds,
                 "nodes_in_page": self.browser.run("return document.querySelectorAll('*').length"),
                 "nodes_in_memory": found["Nodes"], "listeners": found["JSEventListeners"]}
 

@@ -35,13 +35,14 @@ LINES = """return [...document.querySelectorAll('.tree-line:not([hidden])')].map
           level: Number(line.getAttribute('aria-level')), top: box.top, height: box.height};
 }).sort((a, b) => a.top - b.top);"""
 
-# How many pixels of a stretch of the canvas have another colour than an empty lane, and how many colours there are.
+# How many pixels of a stretch of the canvas have another colour than a lane that is empty or not loaded, and how many
+# colours there are.
 PIXELS = """const [x, y, width, height] = arguments, canvas = document.querySelector('canvas.spans');
 const box = canvas.getBoundingClientRect(), scale = canvas.width / box.width;
 const data = canvas.getContext('2d').getImageData(Math.round((x - box.left) * scale), Math.round((y - box.top) * scale),
                                                   Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))).data;
 const probe = document.createElement('canvas').getContext('2d');
-const lanes = ['--lane', '--lane-band', '--lane-header', '--lane-line'].map(name => {
+const lanes = ['--lane', '--lane-band', '--lane-header', '--lane-line', '--lane-grid', '--lane-unknown'].map(name => {
   probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
   probe.fillRect(0, 0, 1, 1);
   return probe.getImageData(0, 0, 1, 1).data.slice(0, 3).join();

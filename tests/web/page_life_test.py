@@ -61,8 +61,7 @@ class PageLife(PageCase):
         for line in self.lines():
             if line["label"].startswith("gid"):
                 strip = self.pixels(box["left"], line["top"] + 1, box["width"] * 0.7, 13)
-                # What is not loaded yet has a colour, too, but only one.
-                shares.append(strip["drawn"] / strip["pixels"] if strip["colours"] > 3 else 0)
+                shares.append(strip["drawn"] / strip["pixels"])
         return min(shares, default=0)
 
     def test_new_events_appear_while_the_capture_runs(self):

@@ -50,7 +50,10 @@ class FakeOperator final : public v1::OperatorService::Service {
     v1::Capture capture;
     capture.set_capture_id(request->capture_id());
     capture.mutable_preview()->set_events(17);
+    if (request->capture_id() == "01NONE")
+      return {grpc::StatusCode::NOT_FOUND, "no capture 01NONE"};
     writer->Write(capture);
+    if (request->capture_id() == "01CUT") return {grpc::StatusCode::UNAVAILABLE, "shutting down"};
     return grpc::Status::OK;
   }
   grpc::Status DeleteCapture(grpc::ServerContext*, const v1::CaptureReference* request,
@@ -293,6 +296,16 @@ TEST_F(OperatorGatewayTest, StreamsChangesOfACapture) {
   std::string piece;
   ASSERT_NE(reply.stream, nullptr);
   EXPECT_EQ(reply.stream->Read(piece), WebStream::Next::kEnd);
+}
+
+// A browser that follows a capture connects again only if it sees that the stream broke.
+TEST_F(OperatorGatewayTest, WatchThatBreaksOffIsNoCompleteAnswer) {
+  const WebReply reply = Ask(Request("GET", "/api/v1/captures/01CUT/watch"));
+  EXPECT_EQ(reply.status, 200);
+  std::string piece;
+  ASSERT_NE(reply.stream, nullptr);
+  EXPECT_EQ(reply.stream->Read(piece), WebStream::Next::kFailed);
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01NONE/watch")).status, 404);
 }
 
 TEST_F(OperatorGatewayTest, StreamsExportsAndAnswersRefusedOnes) {

@@ -24,6 +24,7 @@ class FakeOperator final : public v1::OperatorService::Service {
                          v1::GetStatusReply* reply) override {
     reply->set_aggregator_id("agg-1");
     reply->set_agents_connected(1);
+    reply->set_view_url(view_url);
     auto* agent = reply->add_agents();
     agent->mutable_hello()->set_instance_id("i-a");
     agent->set_connected(true);
@@ -153,6 +154,7 @@ class FakeOperator final : public v1::OperatorService::Service {
   v1::ExportRequest export_request;
   std::string stopped;
   bool export_breaks = false;
+  std::string view_url;
   std::string export_leaves_out;  // the verdict
   std::string export_warning;
 };

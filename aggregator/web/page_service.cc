@@ -92,7 +92,7 @@ void PageService::ReloadChangedFiles(bool force) {
   if (tls.ok()) return server_->UseTls(*std::move(tls));
   // Files that are replaced one after the other do not fit for a moment; then this is tried again
   // with the next change.
-  SPDLOG_WARN("the page keeps its former certificate: {}", tls.status().message());
+  SPDLOG_WARN("the page keeps its former certificate: {}", std::string(tls.status().message()));
 }
 
 void PageService::PublishMetrics() {

@@ -24,8 +24,12 @@ constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
 // An aggregator that remembers what it was asked.
 class FakeOperator final : public v1::OperatorService::Service {
  public:
-  grpc::Status ListCaptures(grpc::ServerContext*, const v1::ListCapturesRequest*,
+  grpc::Status ListCaptures(grpc::ServerContext* context, const v1::ListCapturesRequest*,
                             v1::ListCapturesReply* reply) override {
+    const auto name = context->client_metadata().find("caller");
+    caller = name == context->client_metadata().end()
+                 ? ""
+                 : std::string(name->second.data(), name->second.size());
     reply->add_captures()->set_capture_id("01ABC");
     return grpc::Status::OK;
   }
@@ -83,6 +87,7 @@ class FakeOperator final : public v1::OperatorService::Service {
 
   v1::StartCaptureRequest started;
   std::set<std::string> deleted;
+  std::string caller;  // of ListCaptures
 };
 
 class OperatorGatewayTest : public ::testing::Test {
@@ -323,6 +328,33 @@ TEST_F(OperatorGatewayTest, StreamsExportsAndAnswersRefusedOnes) {
   }
   EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/export", "format=json&gids=3,8-15")).status,
             200);
+}
+
+// Adds what identifies the caller, as the aggregator's port does.
+class Alice final : public WebCaller {
+ public:
+  void Identify(grpc::ClientContext& context) const override {
+    context.AddMetadata("caller", "alice");
+  }
+};
+
+TEST_F(OperatorGatewayTest, MakesCallsForACallerAndNamesItsRole) {
+  const auto of_alice = gateway_->For(std::make_shared<Alice>(), "alice", "operator");
+  EXPECT_THAT(of_alice->Answer(Request("GET", "/api/v1/session")).body,
+              HasSubstr(R"("user":"alice","role":"operator","may":{"view":true,"start":true,)"
+                        R"("stop":true,"delete":false)"));
+  EXPECT_EQ(of_alice->Answer(Request("GET", "/api/v1/captures")).status, 200);
+  EXPECT_EQ(service_.caller, "alice");
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures")).status, 200);
+  EXPECT_EQ(service_.caller, "") << "the gateway itself has its connection's identity";
+  gateway_->Stop();
+  EXPECT_NE(of_alice->Answer(Request("GET", "/api/v1/captures")).status, 200);
+}
+
+TEST_F(OperatorGatewayTest, AViewerMayOnlyLook) {
+  const auto viewer = gateway_->For(std::make_shared<Alice>(), "eve", "viewer");
+  EXPECT_THAT(viewer->Answer(Request("GET", "/api/v1/session")).body,
+              HasSubstr(R"("start":false,"stop":false,"delete":false,"export":true)"));
 }
 
 TEST_F(OperatorGatewayTest, StoppedGatewayEndsCalls) {

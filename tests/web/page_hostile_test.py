@@ -3,6 +3,7 @@
 length, and nothing else."""
 
 import json
+import time
 import urllib.error
 import urllib.request
 
@@ -36,9 +37,11 @@ class HostilePage(PageCase):
     @classmethod
     def start_fleet(cls):
         """One worker whose job has a hostile name, and a file of a framework whose events have them."""
+        begin_us = time.time_ns() // 1000 - framework_cases.T_US  # beside the worker's events
         events = []
         for number, (kind, (name, _)) in enumerate(EVENTS.items()):
-            events.append(framework_cases.complete(name, number * 1000, 900, args={"kind": kind, "value": name, name[:200]: 1}))
+            events.append(framework_cases.complete(name, begin_us + number * 1000, 900,
+                                                   args={"kind": kind, "value": name, name[:200]: 1}))
         path = framework_cases.write(cls.fleet.dir / "worker0.pt.trace.json", framework_cases.document(events))
         cls.fleet.start_aggregator()
         cls.fleet.start_agent(INSTANCE, "--framework-file", path)

@@ -226,7 +226,6 @@ void AddViewCommand(CLI::App& app, Context& context, Run& run) {
       "Serve the store in this directory, on which no aggregator runs, by starting one for the "
       "time of the command");
   store->check(CLI::ExistingDirectory)->excludes(shared);
-  shared->excludes("--listen")->excludes("--host")->excludes("--web-assets");
   command
       ->add_option("--programs", options->places.programs,
                    "With --store: directory of neurontrace-aggregator (default: beside this "

@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include "aggregator/access/page_callers.h"
+#include "lib/base/mutex.h"
 #include "lib/base/sha256.h"
 #include "lib/base/status.h"
 #include "lib/web/web_parameters.h"
@@ -42,6 +45,45 @@ class PageHandler::TicketCaller final : public WebCaller {
   const std::unique_ptr<PageCallers::Ticket> ticket_;
 };
 
+// Counts streams that last as long as their browser reads, so that one caller cannot take all.
+class PageHandler::CallerWatches {
+ public:
+  explicit CallerWatches(int of_caller_max) : of_caller_max_(of_caller_max) {}
+  bool Add(const std::string& caller) {
+    const MutexLock lock(mutex_);
+    int& count = by_caller_[caller];
+    if (count >= of_caller_max_) return false;
+    ++count;
+    return true;
+  }
+  void Remove(const std::string& caller) {
+    const MutexLock lock(mutex_);
+    const auto known = by_caller_.find(caller);
+    assert(known != by_caller_.end() && known->second > 0);
+    if (--known->second == 0) by_caller_.erase(known);
+  }
+
+ private:
+  const int of_caller_max_;
+  Mutex mutex_;
+  std::map<std::string, int> by_caller_ NT_GUARDED_BY(mutex_);
+};
+
+// A stream that is counted as long as it lives. Without a stream the request was refused.
+class PageHandler::CountedStream final : public WebStream {
+ public:
+  CountedStream(std::shared_ptr<CallerWatches> watches, std::string caller)
+      : watches_(std::move(watches)), caller_(std::move(caller)) {}
+  ~CountedStream() override { watches_->Remove(caller_); }
+  void Wrap(std::unique_ptr<WebStream> stream) { stream_ = std::move(stream); }
+  Next Read(std::string& piece) override { return stream_->Read(piece); }
+
+ private:
+  const std::shared_ptr<CallerWatches> watches_;
+  const std::string caller_;
+  std::unique_ptr<WebStream> stream_;
+};
+
 // A browser takes a cookie named __Host- only over TLS, for this host alone and for all its paths.
 PageHandler::PageHandler(Options options, const Deps& deps)
     : options_(std::move(options)),
@@ -50,7 +92,11 @@ PageHandler::PageHandler(Options options, const Deps& deps)
       cookie_name_((options_.has_tls ? "__Host-neurontrace_" : "neurontrace_") +
                    RandomHex(deps.random, 1).substr(0, kCookieNameDigits)),
       sessions_(deps.clock, deps.random),
-      throttle_(deps.clock) {}
+      throttle_(deps.clock),
+      watches_(std::make_shared<CallerWatches>(options_.has_tls ? limits::kPageWatchesOfCallerMax
+                                                                : limits::kPageWatchesMax)) {}
+
+PageHandler::~PageHandler() = default;
 
 WebReply PageHandler::Handle(const WebRequest& request) {
   WebReply reply;
@@ -161,8 +207,21 @@ WebReply PageHandler::AnswerFor(const Caller& caller, const Credentials& credent
                                 const WebRequest& request) {
   auto ticket = std::make_shared<TicketCaller>(
       deps_.access.page_callers().Issue({.credentials = credentials, .from = request.peer}));
-  return deps_.gateway.For(std::move(ticket), caller.name, std::string(ToString(caller.role)))
-      ->Answer(request);
+  const auto gateway =
+      deps_.gateway.For(std::move(ticket), caller.name, std::string(ToString(caller.role)));
+  if (!request.path.ends_with("/watch")) return gateway->Answer(request);
+  if (!watches_->Add(caller.name)) {
+    return OperatorGateway::AnswerError(
+        {grpc::StatusCode::RESOURCE_EXHAUSTED,
+         "too many of your pages follow a running capture; close one of them"});
+  }
+  auto counted = std::make_unique<CountedStream>(watches_, caller.name);
+  WebReply reply = gateway->Answer(request);
+  if (reply.stream != nullptr) {
+    counted->Wrap(std::move(reply.stream));
+    reply.stream = std::move(counted);
+  }
+  return reply;
 }
 
 WebReply PageHandler::SignIn(const WebRequest& request) {
@@ -173,7 +232,7 @@ WebReply PageHandler::SignIn(const WebRequest& request) {
   credentials->token = *token;
   const auto caller = Admit({.credentials = *credentials}, request);
   if (!caller.ok()) return Refuse(caller.status());
-  const auto cookie = sessions_.Begin(caller->name, *token);
+  const auto cookie = BeginSession(*caller, *token, request);
   if (!cookie.ok()) return Refuse(cookie.status());
   WebRequest session = request;
   session.method = "GET";
@@ -182,12 +241,24 @@ WebReply PageHandler::SignIn(const WebRequest& request) {
   return reply;
 }
 
+absl::StatusOr<std::string> PageHandler::BeginSession(const Caller& caller,
+                                                      const std::string& token,
+                                                      const WebRequest& request) {
+  auto cookie = sessions_.Begin(caller.name, token);
+  deps_.access.audit().Write({.action = "page.sign_in",
+                              .caller = caller.name,
+                              .role = std::string(ToString(caller.role)),
+                              .from = request.peer,
+                              .outcome = cookie.status()});
+  return cookie;
+}
+
 // Only without TLS: an address with a token that is valid for longer would be in logs of proxies.
 WebReply PageHandler::SignInByAddress(const WebRequest& request) {
   const Credentials credentials{.token = std::string(ParameterOf(request.query, "token"))};
   const auto caller = Admit({.credentials = credentials}, request);
   if (!caller.ok()) return Refuse(caller.status());
-  const auto cookie = sessions_.Begin(caller->name, *credentials.token);
+  const auto cookie = BeginSession(*caller, *credentials.token, request);
   if (!cookie.ok()) return Refuse(cookie.status());
   return {.status = 303,
           .headers = {{"Location", OperatorGateway::AddressWithoutToken(request)},

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ class PageHandler final : public WebHandler {
     Random& random;
   };
   PageHandler(Options options, const Deps& deps);
+  ~PageHandler() override;
 
   WebReply Handle(const WebRequest& request) override;
 
@@ -55,6 +57,8 @@ class PageHandler final : public WebHandler {
 
  private:
   class TicketCaller;
+  class CallerWatches;
+  class CountedStream;
 
   // Returns the refusal of a request that another site may have caused, or nullopt.
   std::optional<WebReply> RefuseForeign(const WebRequest& request) const;
@@ -79,6 +83,9 @@ class PageHandler final : public WebHandler {
   bool HasRightToken(const Credentials& credentials) const;
   // Returns the value of the session's cookie, or "".
   std::string CookieOf(const WebRequest& request) const;
+  // Begins a session, and writes that to the audit log. Returns the cookie.
+  absl::StatusOr<std::string> BeginSession(const Caller& caller, const std::string& token,
+                                           const WebRequest& request);
   // Answers a request of a known caller.
   WebReply AnswerFor(const Caller& caller, const Credentials& credentials,
                      const WebRequest& request);
@@ -93,6 +100,8 @@ class PageHandler final : public WebHandler {
   const std::string cookie_name_;  // different for each aggregator of a host
   BrowserSessions sessions_;
   SignInThrottle throttle_;
+  // Pages of each caller that follow a running capture. Shared with their streams.
+  const std::shared_ptr<CallerWatches> watches_;
   std::atomic<uint64_t> foreign_ = 0;
   std::atomic<uint64_t> unknown_ = 0;
 };

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <vector>
 
 #include "lib/base/sha256.h"
 #include "lib/base/small_file.h"
@@ -28,6 +29,12 @@ using ::testing::StartsWith;
 class EchoOperator final : public v1::OperatorService::Service {
  public:
   explicit EchoOperator(AccessControl& access) : access_(access) {}
+  grpc::Status WatchCapture(grpc::ServerContext*, const v1::CaptureReference* request,
+                            grpc::ServerWriter<v1::Capture>* writer) override {
+    if (request->capture_id() != "01ABC") return {grpc::StatusCode::NOT_FOUND, "no such capture"};
+    writer->Write({});
+    return grpc::Status::OK;
+  }
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
                          v1::GetStatusReply* reply) override {
     const auto caller = access_.CallerOf(*context);
@@ -130,6 +137,16 @@ TEST_F(PageHandlerTest, ATokenThatWasTypedOnceMakesTheCalls) {
   EXPECT_EQ(access_->page_callers().size(), 0u) << "tickets end with their calls";
 }
 
+TEST_F(PageHandlerTest, TheAuditLogSaysWhoSignedIn) {
+  SignIn("alice's token");
+  SignIn("mallory's token");
+  const std::string log = ReadSmallFile(directory_ / "audit.log", 1 << 20).value();
+  EXPECT_THAT(log, HasSubstr(R"("action":"page.sign_in","caller":"alice","role":"operator",)"
+                             R"("from":"ipv4:10.0.0.9:4711")"));
+  EXPECT_THAT(log, HasSubstr(R"("action":"call","from":"ipv4:10.0.0.9:4711")"));
+  EXPECT_THAT(log, Not(HasSubstr("'s token")));
+}
+
 TEST_F(PageHandlerTest, WithoutCredentialsOnlyThePageIsAnswered) {
   EXPECT_EQ(Ask(Request("GET", "/")).status, 200);
   EXPECT_THAT(HeaderOf(Ask(Request("GET", "/")), "Content-Security-Policy"),
@@ -203,6 +220,25 @@ TEST_F(PageHandlerTest, GuessingIsThrottledButSessionsGoOn) {
   EXPECT_EQ(Ask(signed_in).status, 200);
   clock_.AdvanceNs(limits::kSignInPauseNs);
   EXPECT_EQ(SignIn("alice's token").status, 200);
+}
+
+TEST_F(PageHandlerTest, OneCallerDoesNotTakeAllWatches) {
+  WebRequest watch = SignedIn("alice's token");
+  watch.path = "/api/v1/captures/01ABC/watch";
+  WebRequest none = watch;
+  none.path = "/api/v1/captures/01NONE/watch";
+  std::vector<WebReply> open;
+  for (int i = 0; i < limits::kPageWatchesOfCallerMax; ++i) {
+    EXPECT_EQ(Ask(none).status, 404) << "a refused one counts for nothing";
+    open.push_back(Ask(watch));
+    EXPECT_EQ(open.back().status, 200) << i;
+  }
+  EXPECT_EQ(Ask(watch).status, 429);
+  WebRequest of_eve = SignedIn("eve's token");
+  of_eve.path = watch.path;
+  EXPECT_EQ(Ask(of_eve).status, 200);
+  open.pop_back();
+  EXPECT_EQ(Ask(watch).status, 200);
 }
 
 TEST_F(PageHandlerTest, RefusesForeignHostsAndSites) {

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "lib/base/address.h"
 #include "lib/base/status.h"
 #include "lib/trace/web_limits.h"
 
@@ -59,14 +60,18 @@ void PageService::Stop() {
   server.reset();
 }
 
-// The first name is the one that people use; an address of all interfaces is nobody's name.
+// The first name is the one that people use. Without one only names of the loopback interface are
+// accepted, whatever the address.
 std::string PageService::MakeUrl(int port) const {
   std::string url = options_.url;
   while (url.ends_with('/')) url.pop_back();
   if (url.empty()) {
-    const std::string host = options_.hosts.empty()
-                                 ? options_.address.substr(0, options_.address.rfind(':'))
-                                 : options_.hosts.front();
+    std::string host = "localhost";
+    if (!options_.hosts.empty()) {
+      host = options_.hosts.front();
+    } else if (IsLoopback(options_.address)) {
+      host = options_.address.substr(0, options_.address.rfind(':'));
+    }
     url = fmt::format("{}://{}:{}", options_.security.has_tls() ? "https" : "http", host, port);
   }
   return options_.security.has_tls() ? url + "/" : url + "/?token=" + handler_->token();

@@ -75,6 +75,9 @@ TEST_F(PageServiceTest, NamesTheAddressThatPeopleUse) {
   const auto named = Make({.address = "127.0.0.1:0", .hosts = {"page.example", "other"}});
   ASSERT_TRUE(Start(*named).ok());
   EXPECT_THAT(named->PageUrl(), MatchesRegex("http://page\\.example:[0-9]+/\\?token=.*"));
+  const auto everywhere = Make({.address = "0.0.0.0:0"});
+  ASSERT_TRUE(Start(*everywhere).ok());
+  EXPECT_THAT(everywhere->PageUrl(), MatchesRegex("http://localhost:[0-9]+/.*"));
   const auto proxied = Make({.address = "127.0.0.1:0", .url = "https://traces.example/"});
   ASSERT_TRUE(Start(*proxied).ok());
   EXPECT_THAT(proxied->PageUrl(), MatchesRegex("https://traces\\.example/\\?token=.*"));

@@ -7,7 +7,8 @@
 // Limits of the server of the page (lib/web).
 namespace neurontrace::limits {
 
-// Connections. Beyond, a new one is closed at once: browsers open at most six and try again.
+// Connections. Beyond, a new one is closed at once, and so is one of an address that has more than
+// three times as many as are free: browsers open at most six and try again.
 inline constexpr size_t kWebConnectionsMax = 64;
 // Answers that are made at once; further requests wait for a thread.
 inline constexpr int kWebThreads = 24;
@@ -40,6 +41,8 @@ inline constexpr size_t kPageConnectionsMax = 256;
 inline constexpr int kPageThreads = 48;
 inline constexpr int kPageWatchesMax = 32;
 static_assert(kPageWatchesMax < kPageThreads, "other requests always find a thread");
+// Of these pages, those of one caller, where callers have names. Further ones are refused with 429.
+inline constexpr int kPageWatchesOfCallerMax = 8;
 // Browsers that have signed in with a token. Beyond: refused with 429. Of one caller: its least
 // recently used session ends.
 inline constexpr size_t kPageSessionsMax = 4'096;

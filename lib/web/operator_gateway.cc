@@ -153,76 +153,12 @@ grpc::Status AddRanks(std::string_view text, v1::ExportRequest& message) {
 
 }  // namespace
 
-// Every call that is being made, so that Stop can end it.
-class OperatorGateway::Calls {
- public:
-  // Calls of the connection's own identity.
-  Calls() : running_(std::make_shared<Running>()) {}
-  // Calls of `caller`, which end when those of `other` do.
-  Calls(const Calls& other, std::shared_ptr<const WebCaller> caller)
-      : running_(other.running_), caller_(std::move(caller)) {}
-
-  // A call's context for as long as the call lasts.
-  class Call {
-   public:
-    explicit Call(std::shared_ptr<Calls> calls) : calls_(std::move(calls)) {
-      if (calls_->caller_ != nullptr) calls_->caller_->Identify(context_);
-      calls_->running_->Add(&context_);
-    }
-    ~Call() { calls_->running_->Remove(&context_); }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-
-    grpc::ClientContext* context() { return &context_; }
-    // Limits calls that answer at once; streams have no such limit.
-    Call& WithDeadline() {
-      context_.set_deadline(std::chrono::system_clock::now() +
-                            std::chrono::milliseconds(limits::kWebCallMsMax));
-      return *this;
-    }
-
-   private:
-    const std::shared_ptr<Calls> calls_;
-    grpc::ClientContext context_;
-  };
-
-  // Ends the calls, and every later one at once.
-  void Stop() { running_->Stop(); }
-
- private:
-  // Shared by the calls of all callers.
-  class Running {
-   public:
-    void Stop() {
-      const MutexLock lock(mutex_);
-      has_stopped_ = true;
-      for (grpc::ClientContext* const context : contexts_) context->TryCancel();
-    }
-    void Add(grpc::ClientContext* context) {
-      const MutexLock lock(mutex_);
-      contexts_.insert(context);
-      if (has_stopped_) context->TryCancel();
-    }
-    void Remove(grpc::ClientContext* context) {
-      const MutexLock lock(mutex_);
-      contexts_.erase(context);
-    }
-
-   private:
-    Mutex mutex_;
-    std::set<grpc::ClientContext*> contexts_ NT_GUARDED_BY(mutex_);
-    bool has_stopped_ NT_GUARDED_BY(mutex_) = false;
-  };
-
-  const std::shared_ptr<Running> running_;
-  const std::shared_ptr<const WebCaller> caller_;  // null: the connection's own identity
-};
-
 // The changes of a capture as server-sent events (WHATWG HTML standard, 9.2).
 class OperatorGateway::CaptureEvents final : public WebStream {
  public:
   // Gives its place among `watches` back at its end.
-  CaptureEvents(v1::OperatorService::StubInterface& service, const std::shared_ptr<Calls>& calls,
+  CaptureEvents(v1::OperatorService::StubInterface& service,
+                const std::shared_ptr<OperatorCalls>& calls,
                 std::shared_ptr<std::atomic<int>> watches, const std::string& id)
       : watches_(std::move(watches)), call_(calls) {
     v1::CaptureReference request;
@@ -257,7 +193,7 @@ class OperatorGateway::CaptureEvents final : public WebStream {
 
  private:
   const std::shared_ptr<std::atomic<int>> watches_;
-  Calls::Call call_;
+  OperatorCalls::Call call_;
   std::unique_ptr<grpc::ClientReaderInterface<v1::Capture>> reader_;
   grpc::Status status_;
 };
@@ -265,8 +201,8 @@ class OperatorGateway::CaptureEvents final : public WebStream {
 // The bytes of an export with one file.
 class OperatorGateway::ExportBytes final : public WebStream {
  public:
-  ExportBytes(v1::OperatorService::StubInterface& service, const std::shared_ptr<Calls>& calls,
-              const v1::ExportRequest& request)
+  ExportBytes(v1::OperatorService::StubInterface& service,
+              const std::shared_ptr<OperatorCalls>& calls, const v1::ExportRequest& request)
       : call_(calls), reader_(service.Export(call_.context(), request)) {}
 
   // Reads up to the first bytes, so that a refused export is answered with its error.
@@ -294,7 +230,7 @@ class OperatorGateway::ExportBytes final : public WebStream {
   }
 
  private:
-  Calls::Call call_;
+  OperatorCalls::Call call_;
   std::unique_ptr<grpc::ClientReaderInterface<v1::ExportReply>> reader_;
   grpc::Status status_;
 };
@@ -305,11 +241,11 @@ OperatorGateway::OperatorGateway(v1::OperatorService::StubInterface& service,
       assets_(assets),
       options_(std::move(options)),
       cookie_name_("neurontrace_" + options_.token.substr(0, kCookieNameDigits)),
-      calls_(std::make_shared<Calls>()),
+      calls_(std::make_shared<OperatorCalls>()),
       watches_(std::make_shared<std::atomic<int>>(0)) {}
 
 OperatorGateway::OperatorGateway(const OperatorGateway& other, Options options,
-                                 std::shared_ptr<Calls> calls)
+                                 std::shared_ptr<OperatorCalls> calls)
     : service_(other.service_),
       assets_(other.assets_),
       options_(std::move(options)),
@@ -325,7 +261,7 @@ std::unique_ptr<OperatorGateway> OperatorGateway::For(std::shared_ptr<const WebC
   options.user = std::move(user);
   options.role = std::move(role);
   return std::unique_ptr<OperatorGateway>(new OperatorGateway(
-      *this, std::move(options), std::make_shared<Calls>(*calls_, std::move(caller))));
+      *this, std::move(options), std::make_shared<OperatorCalls>(*calls_, std::move(caller))));
 }
 
 WebReply OperatorGateway::AnswerError(const grpc::Status& status) { return ErrorReply(status); }
@@ -542,21 +478,21 @@ WebReply OperatorGateway::GetSession(const WebRequest&, const std::string&) {
 }
 
 WebReply OperatorGateway::GetStatus(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::GetStatusReply reply;
   const grpc::Status status = service_.GetStatus(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::ListCaptures(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListCapturesReply reply;
   const grpc::Status status = service_.ListCaptures(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::GetCapture(const WebRequest&, const std::string& id) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::CaptureReference request;
   request.set_capture_id(id);
   v1::Capture reply;
@@ -565,7 +501,7 @@ WebReply OperatorGateway::GetCapture(const WebRequest&, const std::string& id) {
 }
 
 WebReply OperatorGateway::GetCertificate(const WebRequest&, const std::string& id) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::CaptureReference request;
   request.set_capture_id(id);
   v1::Capture reply;
@@ -591,7 +527,7 @@ WebReply OperatorGateway::StartCapture(const WebRequest& request, const std::str
   v1::Capture reply;
   grpc::Status status;
   {
-    Calls::Call call(calls_);
+    OperatorCalls::Call call(calls_);
     status = service_.StartCapture(call.WithDeadline().context(), message, &reply);
   }
   if (!status.ok()) return ErrorReply(status);
@@ -605,7 +541,7 @@ WebReply OperatorGateway::StartCapture(const WebRequest& request, const std::str
 }
 
 absl::Status OperatorGateway::AwaitPreview(v1::Capture& capture) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::CaptureReference request;
   request.set_capture_id(capture.capture_id());
   const auto reader = service_.WatchCapture(call.WithDeadline().context(), request);
@@ -616,7 +552,7 @@ absl::Status OperatorGateway::AwaitPreview(v1::Capture& capture) {
 }
 
 WebReply OperatorGateway::StopCapture(const WebRequest&, const std::string& id) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::CaptureReference request;
   request.set_capture_id(id);
   v1::Capture reply;
@@ -634,7 +570,7 @@ WebReply OperatorGateway::DeleteCapture(const WebRequest& request, const std::st
   reference.set_capture_id(id);
   v1::Capture capture;
   {
-    Calls::Call call(calls_);
+    OperatorCalls::Call call(calls_);
     const grpc::Status status =
         service_.GetCapture(call.WithDeadline().context(), reference, &capture);
     if (!status.ok()) return ErrorReply(status);
@@ -646,7 +582,7 @@ WebReply OperatorGateway::DeleteCapture(const WebRequest& request, const std::st
     return ErrorReply({grpc::StatusCode::FAILED_PRECONDITION,
                        "confirm: type the capture's name or id to delete it"});
   }
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::DeleteCaptureReply reply;
   const grpc::Status status =
       service_.DeleteCapture(call.WithDeadline().context(), reference, &reply);
@@ -667,28 +603,28 @@ WebReply OperatorGateway::WatchCapture(const WebRequest&, const std::string& id)
 }
 
 WebReply OperatorGateway::ListAgents(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListAgentsReply reply;
   const grpc::Status status = service_.ListAgents(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::ListWorkers(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListWorkersReply reply;
   const grpc::Status status = service_.ListWorkers(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::ListClocks(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListClocksReply reply;
   const grpc::Status status = service_.ListClocks(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::ListTriggers(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListTriggersReply reply;
   const grpc::Status status = service_.ListTriggers(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
@@ -744,7 +680,7 @@ WebReply OperatorGateway::Export(const WebRequest& request, const std::string& i
 
 WebReply OperatorGateway::View(std::string_view what, const WebRequest& request,
                                const std::string& id) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ViewRequest message;
   message.set_capture_id(id);
   message.set_what(std::string(what));

@@ -12,21 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lib/base/mutex.h"
 #include "lib/trace/web_limits.h"
+#include "lib/web/operator_calls.h"
 #include "lib/web/web_assets.h"
 #include "lib/web/web_server.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
 
 namespace neurontrace {
-
-// Who makes the calls of a gateway, if the connection to the service does not say so already.
-class WebCaller {
- public:
-  virtual ~WebCaller() = default;
-  // Adds to a call what its server needs to know who makes it. Any thread.
-  virtual void Identify(grpc::ClientContext& context) const = 0;
-};
 
 // Serves the page and its API (docs/formats/view_api.md) by calling the aggregator's operator
 // service: roles, limits and the audit log are the aggregator's own, and everything here happens
@@ -85,14 +77,13 @@ class OperatorGateway final : public WebHandler {
   static void AddSecurityHeaders(WebReply& reply);
 
  private:
-  // The calls that are being made. Shared with streams, which outlive Handle.
-  class Calls;
   struct Route;
   class CaptureEvents;
   class ExportBytes;
 
   // For For.
-  OperatorGateway(const OperatorGateway& other, Options options, std::shared_ptr<Calls> calls);
+  OperatorGateway(const OperatorGateway& other, Options options,
+                  std::shared_ptr<OperatorCalls> calls);
 
   static const std::vector<Route>& Routes();
 
@@ -131,7 +122,8 @@ class OperatorGateway final : public WebHandler {
   const WebAssets& assets_;
   const Options options_;
   const std::string cookie_name_;  // of the session
-  const std::shared_ptr<Calls> calls_;
+  // Shared with streams, which outlive Handle.
+  const std::shared_ptr<OperatorCalls> calls_;
   // Pages that follow a running capture. Shared with their streams.
   const std::shared_ptr<std::atomic<int>> watches_;
 };

@@ -14,7 +14,6 @@
 #include <optional>
 #include <utility>
 
-#include "lib/base/clean_text.h"
 #include "lib/base/json_writer.h"
 #include "lib/base/status.h"
 #include "lib/trace/web_limits.h"
@@ -106,15 +105,6 @@ grpc::Status ParseBody(const std::string& body, google::protobuf::Message& messa
 // Compares in a time that does not tell how much of the token is right.
 bool IsToken(std::string_view text, std::string_view token) {
   return text.size() == token.size() && CRYPTO_memcmp(text.data(), token.data(), token.size()) == 0;
-}
-
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t bytes = Utf8SequenceBytes(text);
-    if (bytes == 0) return false;
-    text.remove_prefix(bytes);
-  }
-  return true;
 }
 
 // Parses a time of the query. An empty text is 0, which stands for an open end.

@@ -39,5 +39,14 @@ TEST(HostNameTest, IsTheHostWithoutItsPortInLowerCase) {
   EXPECT_EQ(HostName("127.0.0.1,evil.example:80"), "127.0.0.1,evil.example");
 }
 
+TEST(IsUtf8Test, FindsBytesThatAreNone) {
+  for (const char* const text : {"", "/captures/01ABC", "q=µ", "\xf0\x9f\x9a\x80"}) {
+    EXPECT_TRUE(IsUtf8(text)) << text;
+  }
+  for (const char* const text : {"\xff", "q=\xc3", "\xed\xa0\x80", "\xc0\xaf", "a\x80z"}) {
+    EXPECT_FALSE(IsUtf8(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace neurontrace

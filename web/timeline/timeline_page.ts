@@ -254,8 +254,10 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     if (!state.layout.live) {
       this.watch?.close();
       this.watch = null;
+      this.followProblem = '';
       state.follow = false;
     }
+    this.loadingChanged();
     this.topBar.update();
     this.tracksChanged();
   }

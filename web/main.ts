@@ -4,6 +4,7 @@ import {ApiError, describeError} from './api/api_error';
 import {Session} from './api/api_types';
 import {CapturePage} from './manager/capture_page';
 import {ManagerPage} from './manager/manager_page';
+import {safeText} from './model/safe_text';
 import {setWorkerScript} from './timeline/painter';
 import {startSceneWorker} from './timeline/scene_canvas';
 import {timelineLoading, TimelinePage} from './timeline/timeline_page';
@@ -47,7 +48,7 @@ class App implements Navigation {
                          : new ManagerPage(this.api, this.toasts, this, this.theme, this.session);
       if (this.shownPath !== path) return page.close();
       this.page = page;
-      document.title = match ? `${decode(match[1])} · neurontrace` : 'neurontrace';
+      document.title = match ? `${safeText(decode(match[1]), 100)} · neurontrace` : 'neurontrace';
       replaceChildren(this.root, page.element);
     } catch (error) {
       this.fail(error);

@@ -292,13 +292,14 @@ absl::StatusOr<ExportSummary> RunExporter(ChunkSource& source, Exporter& exporte
   }
   ExportSummary summary;
   summary.counts = reader->counts();
+  summary.progress = ProgressOf(summary.counts, exporter);
   // Those of the header come first: an exporter may have written them already.
   summary.warnings = header.warnings;
   const std::vector<std::string>& read = reader->warnings();
   summary.warnings.insert(summary.warnings.end(), read.begin() + read_before, read.end());
   summary.warnings.insert(summary.warnings.end(), request.warnings.begin(), request.warnings.end());
   RETURN_IF_ERROR(exporter.Finish(summary));
-  summary.progress = ProgressOf(summary.counts, exporter);
+  summary.progress.bytes_written = exporter.bytes_written();
   return summary;
 }
 

@@ -18,6 +18,7 @@
 #include "lib/trace/capture_selection.h"
 #include "lib/trace/limits.h"
 #include "lib/trace/reserved_tags.h"
+#include "lib/trace/view_limits.h"
 #include "lib/wire/agent_hello.h"
 #include "lib/wire/conversions.h"
 #include "lib/wire/field_checks.h"
@@ -31,9 +32,6 @@ namespace {
 // for one that does not change, as its counters may.
 constexpr std::chrono::milliseconds kWatchIntervalMin{100};
 constexpr std::chrono::milliseconds kWatchIntervalMax{500};
-
-// How much of an answer to the page is in one message.
-constexpr size_t kViewPartBytes = 1u << 20;
 
 // Accepts what --job of a capture accepts: any name of the job, or KEY=VALUE.
 bool IsOfNamedJob(const std::string& name, const WorkerInfo& worker) {
@@ -548,8 +546,8 @@ grpc::Status OperatorService::GetView(grpc::ServerContext* context, const v1::Vi
                                         [context] { return context->IsCancelled(); });
   if (!answer.ok()) return ToGrpcStatus(answer.status());
   v1::ViewReply part;
-  for (size_t at = 0; at < answer->size(); at += kViewPartBytes) {
-    part.set_data(answer->substr(at, kViewPartBytes));
+  for (size_t at = 0; at < answer->size(); at += limits::kViewPartBytes) {
+    part.set_data(answer->substr(at, limits::kViewPartBytes));
     if (!(*call)->Write([&] { return writer->Write(part); })) break;
   }
   return ToGrpcStatus((*call)->Judge(absl::OkStatus()));

@@ -184,6 +184,10 @@ std::string CaptureLayout::Json() const {
     const StreamDescription& stream = capture_.streams[number];
     const StreamIdentity& identity = stream.identity;
     const ClockMap& clock = clocks_.maps.For(identity.worker, stream.clock_domain);
+    // A stream without events has no times, which a map would turn into some.
+    const auto time = [&](uint64_t raw_ns) {
+      return Number(stream.events == 0 ? 0 : clock.ToReference(raw_ns));
+    };
     json.Open('{')
         .Member("number", stream.number)
         .Member("instance", instance_of[identity.worker.instance_id])
@@ -200,8 +204,8 @@ std::string CaptureLayout::Json() const {
         .Member("events", Number(stream.events))
         .Member("lost", Number(LostOf(stream)))
         .Member("chunks", Number(stream.chunks))
-        .Member("begin_ns", Number(clock.ToReference(stream.first_timestamp_ns)))
-        .Member("end_ns", Number(clock.ToReference(stream.last_timestamp_ns)))
+        .Member("begin_ns", time(stream.first_timestamp_ns))
+        .Member("end_ns", time(stream.last_timestamp_ns))
         .Member("own_time", stream.has_own_time());
     WriteBound(clocks_.Find(identity.worker), json);
     WriteGaps(stream, clock, json);

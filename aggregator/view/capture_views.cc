@@ -93,8 +93,10 @@ std::shared_ptr<const CaptureLayout> CaptureViews::Find(const CaptureRecord& rec
   if (known == known_.end()) return nullptr;
   const CaptureLayout& layout = *known->layout;
   const uint64_t age_ns = SubtractSaturating(now_ns, known->made_at_ns);
+  // The record of a running capture changes all the time. After its end, only late deliveries and
+  // people change it.
   const bool has_changed =
-      layout.record().state != record.state || layout.record().spec.name != record.spec.name;
+      layout.record().state != record.state || (!layout.is_live() && layout.record() != record);
   const bool is_old = layout.is_live() ? age_ns > kLiveLayoutNs
                                        : !layout.clocks().is_final && age_ns > kProvisionalLayoutNs;
   if (has_changed || is_old) {

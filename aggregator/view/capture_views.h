@@ -74,7 +74,7 @@ class CaptureViews {
   absl::StatusOr<ViewReading> Read(const CaptureLayout& layout, const ViewRequest& request,
                                    bool takes_host_samples, const ViewCancel& cancelled,
                                    Exporter& exporter, const EventFilter& types = {});
-  // Returns the layout if it is known and recent enough.
+  // Returns the layout if it is known, recent enough and of the same record.
   std::shared_ptr<const CaptureLayout> Find(const CaptureRecord& record);
   void Keep(const CaptureRecord& record, std::shared_ptr<const CaptureLayout> layout);
 

@@ -63,5 +63,7 @@ inline constexpr size_t kViewsOfCallerMax = 8;
 // Captures whose description and clocks are kept for further questions. Beyond: the one that was
 // not asked about for the longest time is dropped, and read again when it is asked about.
 inline constexpr size_t kViewCapturesMax = 8;
+// Bytes of one message of an answer. A longer answer has several.
+inline constexpr size_t kViewPartBytes = 1u << 20;
 
 }  // namespace neurontrace::limits

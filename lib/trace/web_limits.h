@@ -18,6 +18,9 @@ static_assert(kWebWatchesMax < kWebThreads, "other requests always find a thread
 // The head of a request: 431. Its body: 413.
 inline constexpr size_t kWebHeadBytesMax = 32u << 10;
 inline constexpr size_t kWebBodyBytesMax = 1u << 20;
+// What is read and dropped of a refused request, so that its sender sees the answer. Beyond: the
+// connection is reset.
+inline constexpr size_t kWebLingerBytesMax = 4u << 20;
 // How long a connection may be idle between requests, how long a request may take to arrive, and
 // how long a client may take nothing of an answer. Beyond: the connection is closed.
 inline constexpr int kWebIdleMsMax = 60'000;
@@ -38,6 +41,8 @@ inline constexpr size_t kWebDownloadNameBytesMax = 64;
 // fails, and its error names the command that writes the files without an archive.
 inline constexpr uint64_t kWebSpoolBytesMax = uint64_t{8} << 30;
 inline constexpr size_t kWebSpoolFilesMax = 256;
+// A file of --web-assets; the built page has 100 kB. Larger: refused at start.
+inline constexpr size_t kWebAssetBytesMax = 16u << 20;
 
 // The page at the aggregator's port (aggregator/web), which several people share: connections,
 // threads that make answers, and pages that follow a running capture.

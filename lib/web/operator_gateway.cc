@@ -58,12 +58,18 @@ class OperatorGateway::CaptureEvents final : public WebStream {
 
   // Reads the present state, so that a refused watch is answered with its error.
   grpc::Status Begin(std::string& piece) {
-    return Read(piece) == Next::kMore ? grpc::Status::OK : reader_->Finish();
+    if (Read(piece) == Next::kMore) return grpc::Status::OK;
+    if (!status_.ok()) return status_;
+    return {grpc::StatusCode::UNAVAILABLE, "the aggregator ended the watch without a state"};
   }
 
+  // A watch that ends before its capture does is one that failed.
   Next Read(std::string& piece) override {
     v1::Capture capture;
-    if (!reader_->Read(&capture)) return Next::kEnd;
+    if (!reader_->Read(&capture)) {
+      status_ = reader_->Finish();
+      return status_.ok() ? Next::kEnd : Next::kFailed;
+    }
     JsonWriter json;
     json.Open('{')
         .Member("state", v1::CaptureState_Name(capture.state()))
@@ -78,6 +84,7 @@ class OperatorGateway::CaptureEvents final : public WebStream {
   const std::shared_ptr<std::atomic<int>> watches_;
   OperatorCalls::Call call_;
   std::unique_ptr<grpc::ClientReaderInterface<v1::Capture>> reader_;
+  grpc::Status status_;
 };
 
 OperatorGateway::OperatorGateway(v1::OperatorService::StubInterface& service,
@@ -237,9 +244,11 @@ std::string OperatorGateway::SessionCookie() const {
 }
 
 std::string OperatorGateway::AddressWithoutToken(const WebRequest& request) {
-  // Only a path of this server: "//host" would lead to another one, and browsers read \ as /.
-  const bool is_foreign = request.path.starts_with("//") || request.path.starts_with("/\\");
-  std::string path = is_foreign ? "/" : request.path;
+  // Only a path of this server: "//host" would lead to another one, and so would the "http://host/"
+  // of a request to a proxy. Browsers read \ as /.
+  const bool is_own = request.path.starts_with('/') && !request.path.starts_with("//") &&
+                      !request.path.starts_with("/\\");
+  std::string path = is_own ? request.path : "/";
   if (const std::string rest = WithoutParameter(request.query, "token"); !rest.empty()) {
     path += "?" + rest;
   }
@@ -278,6 +287,11 @@ WebReply OperatorGateway::Page(const WebRequest& request) const {
 }
 
 WebReply OperatorGateway::Api(const WebRequest& request) {
+  // Messages of gRPC hold nothing else.
+  if (!IsUtf8(request.path) || !IsUtf8(request.query)) {
+    return ErrorReply(
+        {grpc::StatusCode::INVALID_ARGUMENT, "the address is not UTF-8; write other bytes as %XX"});
+  }
   std::string path = request.path.substr(kApi.size());
   std::string id;
   constexpr std::string_view kCaptures = "captures/";

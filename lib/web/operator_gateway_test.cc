@@ -55,7 +55,10 @@ class FakeOperator final : public v1::OperatorService::Service {
     v1::Capture capture;
     capture.set_capture_id(request->capture_id());
     capture.mutable_preview()->set_events(17);
+    if (request->capture_id() == "01NONE")
+      return {grpc::StatusCode::NOT_FOUND, "no capture 01NONE"};
     writer->Write(capture);
+    if (request->capture_id() == "01CUT") return {grpc::StatusCode::UNAVAILABLE, "shutting down"};
     return grpc::Status::OK;
   }
   grpc::Status UpdateCapture(grpc::ServerContext*, const v1::UpdateCaptureRequest* request,
@@ -243,7 +246,8 @@ TEST_F(OperatorGatewayTest, TokenLeavesTheOtherParametersInTheAddress) {
 }
 
 TEST_F(OperatorGatewayTest, TokenRedirectStaysOnThisServer) {
-  for (const char* const path : {"//evil.example/", "/\\evil.example/"}) {
+  for (const char* const path :
+       {"//evil.example/", "/\\evil.example/", "http://evil.example/", "evil.example", ""}) {
     EXPECT_EQ(HeaderOf(Ask(Request("GET", path, std::string("token=") + kToken)), "Location"), "/");
   }
 }
@@ -340,6 +344,30 @@ TEST_F(OperatorGatewayTest, ErrorsHaveTheCodeAndTheMessage) {
   EXPECT_EQ(Ask(Request("POST", "/api/v1/captures", "", "{broken")).status, 400);
 }
 
+TEST_F(OperatorGatewayTest, RefusesAddressesThatAreNotUtf8) {
+  for (const char* const query : {"q=\xff", "q=\xed\xa0\x80"}) {
+    const WebReply reply = Ask(Request("GET", "/api/v1/captures/01ABC/spans", query));
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_THAT(reply.body, HasSubstr("INVALID_ARGUMENT"));
+  }
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/\xc3")).status, 400);
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/spans", "q=µ")).status, 200);
+}
+
+TEST_F(OperatorGatewayTest, FurtherPagesThatFollowCapturesAreTurnedAway) {
+  std::vector<WebReply> followed;
+  for (int i = 0; i < limits::kWebWatchesMax; ++i) {
+    followed.push_back(Ask(Request("GET", "/api/v1/captures/01ABC/watch")));
+    ASSERT_EQ(followed.back().status, 200);
+  }
+  const WebReply refused = Ask(Request("GET", "/api/v1/captures/01ABC/watch"));
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(HeaderOf(refused, "Retry-After"), "1");
+  EXPECT_THAT(refused.body, HasSubstr("RESOURCE_EXHAUSTED"));
+  followed.pop_back();
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/watch")).status, 200);
+}
+
 TEST_F(OperatorGatewayTest, PassesQuestionsOfThePageOn) {
   const WebReply reply = Ask(Request("GET", "/api/v1/captures/01ABC/spans", "from=1&to=2"));
   EXPECT_EQ(reply.body, "01ABC spans from=1&to=2");
@@ -375,6 +403,16 @@ std::string WholeBody(WebReply& reply, WebStream::Next& last) {
   std::string piece;
   while ((last = reply.stream->Read(piece)) == WebStream::Next::kMore) body += piece;
   return body;
+}
+
+// A browser that follows a capture connects again only if it sees that the stream broke.
+TEST_F(OperatorGatewayTest, WatchThatBreaksOffIsNoCompleteAnswer) {
+  const WebReply reply = Ask(Request("GET", "/api/v1/captures/01CUT/watch"));
+  EXPECT_EQ(reply.status, 200);
+  std::string piece;
+  ASSERT_NE(reply.stream, nullptr);
+  EXPECT_EQ(reply.stream->Read(piece), WebStream::Next::kFailed);
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01NONE/watch")).status, 404);
 }
 
 TEST_F(OperatorGatewayTest, StreamsExportsAndAnswersRefusedOnes) {

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "lib/base/clean_text.h"
+
 namespace neurontrace {
 
 std::string_view CookieValue(std::string_view cookies, std::string_view name) {
@@ -70,6 +72,15 @@ std::string HostName(std::string_view host) {
   std::string name(host);
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   return name;
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t bytes = Utf8SequenceBytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
 }
 
 }  // namespace neurontrace

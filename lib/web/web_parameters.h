@@ -18,5 +18,7 @@ std::string DecodedParameterOf(std::string_view query, std::string_view name);
 std::string WithoutParameter(std::string_view query, std::string_view name);
 // The host of "HOST:PORT" in lower case.
 std::string HostName(std::string_view host);
+// Returns whether the text is UTF-8, which messages of gRPC need.
+bool IsUtf8(std::string_view text);
 
 }  // namespace neurontrace

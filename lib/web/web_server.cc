@@ -33,7 +33,7 @@ class WebServer::Impl {
   Impl(const Options& options, WebHandler& handler)
       : connections_max_(options.connections_max),
         pool_(static_cast<size_t>(options.threads)),
-        shared_(handler, pool_),
+        shared_(handler, pool_, options.session),
         tls_(options.tls) {}
   ~Impl() {
     context_.stop();

@@ -77,6 +77,14 @@ struct WebCounters {
   std::atomic<size_t> open = 0;                   // connections now
 };
 
+// What one connection may take. Tests set less.
+struct WebSessionLimits {
+  int idle_ms = limits::kWebIdleMsMax;
+  int request_ms = limits::kWebRequestMsMax;
+  int unread_ms = limits::kWebUnreadMsMax;
+  int requests = limits::kWebRequestsOfConnectionMax;
+};
+
 // HTTP/1.1 with keep-alive for browsers, in plain text or over TLS. The protocol is Boost.Beast's;
 // web_session.h has the states of a connection. Reading and writing hold no thread, and each step
 // has a time limit (lib/trace/web_limits.h), so that slow clients keep nobody from an answer.
@@ -91,6 +99,7 @@ class WebServer {
     // Of all connections, one address may hold at most three times as many as are free.
     size_t connections_max = limits::kWebConnectionsMax;
     int threads = limits::kWebThreads;  // that make answers
+    WebSessionLimits session;
   };
   // Starts serving. `handler` must outlive the server. Fails with UNAVAILABLE, with the system's
   // reason, if it cannot listen there.

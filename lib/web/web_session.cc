@@ -17,6 +17,8 @@ using boost::system::error_code;
 
 // HTTP/1.1 in the form that Beast takes.
 constexpr unsigned kHttp11 = 11;
+// How much of a refused request is read and dropped at a time.
+constexpr size_t kDiscardBytes = 16u << 10;
 // gzip instead of zlib's own frame.
 constexpr int kGzipWindowBits = 15 + 16;
 // Level 1: an answer of 700 kB takes 4 ms, and level 6 saves a tenth more in four times as long.
@@ -91,7 +93,8 @@ WebSession::WebSession(asio::ip::tcp::socket socket, const asio::ip::tcp::endpoi
     : shared_(shared),
       address_(peer.address().to_string()),
       peer_(PeerText(peer)),
-      stream_(std::move(socket), std::move(tls)) {
+      stream_(std::move(socket), std::move(tls)),
+      body_timer_(stream_.get_executor()) {
   ++shared_.counters.open;
 }
 
@@ -108,7 +111,7 @@ void WebSession::Begin() {
 }
 
 void WebSession::ShakeHands() {
-  ExpireAfter(limits::kWebRequestMsMax);
+  ExpireAfter(shared_.session_limits.request_ms);
   stream_.async_handshake([self = shared_from_this()](error_code error) {
     if (error) {
       ++self->shared_.counters.failed_handshakes;
@@ -124,7 +127,7 @@ void WebSession::ReadHead() {
   parser_->header_limit(limits::kWebHeadBytesMax);
   parser_->body_limit(limits::kWebBodyBytesMax);
   request_ = {};
-  ExpireAfter(requests_ == 0 ? limits::kWebRequestMsMax : limits::kWebIdleMsMax);
+  ExpireAfter(requests_ == 0 ? shared_.session_limits.request_ms : shared_.session_limits.idle_ms);
   http::async_read_header(stream_, buffer_, *parser_,
                           [self = shared_from_this()](error_code error, size_t bytes) {
                             self->shared_.counters.received_bytes += bytes;
@@ -142,7 +145,19 @@ void WebSession::HandleHead(error_code error) {
     return Close();
   }
   if (error) return Refuse(400, "this is not an HTTP request\n");
-  ExpireAfter(limits::kWebRequestMsMax);
+  ReadBody();
+}
+
+void WebSession::ReadBody() {
+  stream_.tcp().expires_never();
+  reads_body_ = true;
+  body_timer_.expires_after(std::chrono::milliseconds(shared_.session_limits.request_ms));
+  body_timer_.async_wait([self = shared_from_this()](error_code error) {
+    // It may expire while the end of the body is on its way to HandleRequest.
+    if (error || !self->reads_body_) return;
+    self->is_late_ = true;
+    self->stream_.tcp().cancel();
+  });
   http::async_read(stream_, buffer_, *parser_,
                    [self = shared_from_this()](error_code read, size_t bytes) {
                      self->shared_.counters.received_bytes += bytes;
@@ -151,9 +166,10 @@ void WebSession::HandleHead(error_code error) {
 }
 
 void WebSession::HandleRequest(error_code error) {
+  reads_body_ = false;
+  body_timer_.cancel();
+  if (is_late_) return Refuse(408, "the body did not arrive in time\n");
   if (error == http::error::body_limit) return Refuse(413, "the request's body is too long\n");
-  if (error == boost::beast::error::timeout)
-    return Refuse(408, "the body did not arrive in time\n");
   if (error) return Close();
   auto& message = parser_->get();
   const std::string target(message.target());
@@ -170,7 +186,7 @@ void WebSession::HandleRequest(error_code error) {
   request_.peer = peer_;
   request_.certificate = certificate_;
   request_.body = std::move(message.body());
-  keeps_alive_ = message.keep_alive() && ++requests_ < limits::kWebRequestsOfConnectionMax;
+  keeps_alive_ = message.keep_alive() && ++requests_ < shared_.session_limits.requests;
   stream_.tcp().expires_never();
   asio::post(shared_.pool, [self = shared_from_this()]() mutable {
     const auto began = std::chrono::steady_clock::now();
@@ -192,6 +208,7 @@ void WebSession::CountAnswer(std::chrono::nanoseconds took) {
 void WebSession::Refuse(int status, std::string why) {
   ++shared_.counters.malformed_requests;
   keeps_alive_ = false;
+  is_refused_ = true;
   WriteReply({.status = status, .body = std::move(why)});
 }
 
@@ -212,7 +229,7 @@ void WebSession::WriteReply(WebReply reply) {
 }
 
 void WebSession::WriteWhole() {
-  ExpireAfter(limits::kWebUnreadMsMax);
+  ExpireAfter(shared_.session_limits.unread_ms);
   serializer_.emplace(reply_);
   auto done = [self = shared_from_this()](error_code error, size_t bytes) {
     self->CountSent(bytes);
@@ -227,7 +244,7 @@ void WebSession::WriteWhole() {
 }
 
 void WebSession::WriteStreamHead() {
-  ExpireAfter(limits::kWebUnreadMsMax);
+  ExpireAfter(shared_.session_limits.unread_ms);
   stream_serializer_.emplace(stream_head_);
   http::async_write_header(stream_, *stream_serializer_,
                            [self = shared_from_this()](error_code error, size_t bytes) {
@@ -252,7 +269,7 @@ void WebSession::ReadPiece() {
 void WebSession::WritePiece(WebStream::Next next, std::string piece) {
   // Without the last chunk the client knows that something is missing.
   if (next == WebStream::Next::kFailed) return Close();
-  ExpireAfter(limits::kWebUnreadMsMax);
+  ExpireAfter(shared_.session_limits.unread_ms);
   if (next == WebStream::Next::kEnd) {
     asio::async_write(stream_, http::make_chunk_last(),
                       [self = shared_from_this()](error_code error, size_t bytes) {
@@ -276,13 +293,34 @@ void WebSession::WritePiece(WebStream::Next next, std::string piece) {
 
 void WebSession::FinishReply(error_code error) {
   if (error) return Close();
+  if (is_refused_) return Linger();
   if (!keeps_alive_) return End();
   ReadHead();
 }
 
+// The client may still be sending what was refused. Closing now would reset the connection, and the
+// reset could overtake the answer (RFC 9112, 9.6).
+void WebSession::Linger() {
+  error_code ignored;
+  stream_.tcp().socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  ExpireAfter(shared_.session_limits.request_ms);
+  piece_.resize(kDiscardBytes);
+  discards_ = limits::kWebLingerBytesMax;
+  Discard();
+}
+
+void WebSession::Discard() {
+  stream_.tcp().async_read_some(asio::buffer(piece_),
+                                [self = shared_from_this()](error_code error, size_t bytes) {
+                                  if (error || bytes > self->discards_) return self->Close();
+                                  self->discards_ -= bytes;
+                                  self->Discard();
+                                });
+}
+
 void WebSession::End() {
   if (!stream_.has_tls()) return Close();
-  ExpireAfter(limits::kWebRequestMsMax);
+  ExpireAfter(shared_.session_limits.request_ms);
   stream_.async_shutdown([self = shared_from_this()](error_code) { self->Close(); });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
@@ -24,17 +25,19 @@ namespace neurontrace {
 //                                        ^                        |
 //                                        +---- next piece --------+   while the answer has a stream
 //
-// Every state but the making of an answer has a time limit. A malformed request is answered and
-// ends the connection; a client that is gone or too slow just ends it. All functions run on the
-// stream's executor, a strand, unless they say otherwise. The pending operation owns the session.
+// Every state but the making of an answer has a time limit. A malformed request, and one whose body
+// is late, is answered and ends the connection; a client that is gone or otherwise too slow just
+// ends it. All functions run on the stream's executor, a strand, unless they say otherwise. The
+// pending operation owns the session.
 class WebSession : public std::enable_shared_from_this<WebSession> {
  public:
   // What all sessions share; must outlive them.
   struct Shared {
-    Shared(WebHandler& answers, boost::asio::thread_pool& threads)
-        : handler(answers), pool(threads) {}
+    Shared(WebHandler& answers, boost::asio::thread_pool& threads, const WebSessionLimits& most)
+        : handler(answers), pool(threads), session_limits(most) {}
     WebHandler& handler;
     boost::asio::thread_pool& pool;
+    const WebSessionLimits session_limits;
     WebConnectionCounts connections;
     WebCounters counters;
   };
@@ -58,6 +61,7 @@ class WebSession : public std::enable_shared_from_this<WebSession> {
   void ReadHead();
   // Called when the head was read, or could not be.
   void HandleHead(boost::system::error_code error);
+  void ReadBody();
   // Called when the whole request was read, or could not be.
   void HandleRequest(boost::system::error_code error);
   // Answers without the handler and ends the connection.
@@ -73,6 +77,9 @@ class WebSession : public std::enable_shared_from_this<WebSession> {
   void FinishReply(boost::system::error_code error);
   // Ends the connection after a whole answer, which TLS says to the client.
   void End();
+  // Ends the connection after a refusal: reads what the client still sends, and drops it.
+  void Linger();
+  void Discard();
   // Closes the connection at once: over TLS the client sees that something is missing.
   void Close();
   // Limits the next operation.
@@ -86,6 +93,10 @@ class WebSession : public std::enable_shared_from_this<WebSession> {
   const std::string peer_;     // as in WebRequest
   std::string certificate_;    // as in WebRequest, after the handshake
   WebConnection stream_;
+  // Limits the time of a body, because the time limit of `stream_` leaves nothing to answer on.
+  boost::asio::steady_timer body_timer_;
+  bool reads_body_ = false;
+  bool is_late_ = false;  // the body
   boost::beast::flat_buffer buffer_{limits::kWebHeadBytesMax + limits::kWebBodyBytesMax};
   std::optional<Parser> parser_;
   WebRequest request_;
@@ -99,6 +110,8 @@ class WebSession : public std::enable_shared_from_this<WebSession> {
   std::unique_ptr<WebStream> pieces_;
   std::string piece_;
   bool keeps_alive_ = false;
+  bool is_refused_ = false;
+  size_t discards_ = 0;  // bytes that Discard may still read
   int requests_ = 0;
 };
 

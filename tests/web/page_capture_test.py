@@ -19,10 +19,10 @@ ARTIFACTS = {"395_instid_0_vnc_0.ntff": b"a device profile", "neff_395.neff": b"
 
 class CapturePage(PageCase):
     @classmethod
-    def agent_options(cls):
+    def start_fleet(cls):
         cls.inspected = cls.fleet.dir / "inspect"
         cls.inspected.mkdir()
-        return ("--inspect-dir", cls.inspected)
+        demo.start_fleet(cls.fleet, "--inspect-dir", cls.inspected)
 
     @classmethod
     def setUpClass(cls):

@@ -36,7 +36,8 @@ LINES = """return [...document.querySelectorAll('.tree-line:not([hidden])')].map
           level: Number(line.getAttribute('aria-level')), top: box.top, height: box.height};
 }).sort((a, b) => a.top - b.top);"""
 
-# How many pixels of a stretch of the canvas have another colour than an empty lane, and how many colours there are.
+# How many pixels of a stretch of the canvas have another colour than a lane that is empty or not loaded, and how many
+# colours there are.
 PIXELS = """const [x, y, width, height] = arguments, canvas = document.querySelector('canvas.spans');
 const box = canvas.getBoundingClientRect(), scale = canvas.width / box.width;
 // A worker may own the canvas, which then can only be copied.
@@ -46,7 +47,7 @@ copy.height = Math.max(1, Math.round(height * scale));
 copy.getContext('2d').drawImage(canvas, -Math.round((x - box.left) * scale), -Math.round((y - box.top) * scale));
 const data = copy.getContext('2d').getImageData(0, 0, copy.width, copy.height).data;
 const probe = document.createElement('canvas').getContext('2d');
-const lanes = ['--lane', '--lane-band', '--lane-header', '--lane-line'].map(name => {
+const lanes = ['--lane', '--lane-band', '--lane-header', '--lane-line', '--lane-grid', '--lane-unknown'].map(name => {
   probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
   probe.fillRect(0, 0, 1, 1);
   return probe.getImageData(0, 0, 1, 1).data.slice(0, 3).join();
@@ -116,18 +117,18 @@ class PageCase(unittest.TestCase):
     def setUpClass(cls):
         cls.fleet = Fleet(os.environ["NT_BUILD_DIR"])
         cls.addClassCleanup(cls.fleet.shut_down)
-        demo.start_fleet(cls.fleet, *cls.agent_options())
+        cls.start_fleet()
         cls.capture_id = cls.capture("demo", cls.duration)
         cls.address = cls.fleet.start_page()[1]
         cls.api = Api(cls.address)
 
     @classmethod
-    def agent_options(cls):
-        return ()
+    def start_fleet(cls):
+        demo.start_fleet(cls.fleet)
 
     @classmethod
-    def capture(cls, name, duration):
-        cls.fleet.cli("capture", "--duration", duration, "--name", name, codes=(0, 3))
+    def capture(cls, name, duration, *options):
+        cls.fleet.cli("capture", "--duration", duration, "--name", name, *options, codes=(0, 3))
         return cls.fleet.cli_json("captures")["captures"][-1]["capture_id"]
 
     def setUp(self):

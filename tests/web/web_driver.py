@@ -20,7 +20,7 @@ import urllib.request
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of an element's id in the protocol
 KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Tab": "\ue004", "Shift": "\ue008", "Left": "\ue012", "Up": "\ue013",
-        "Right": "\ue014", "Down": "\ue015", "Control": "\ue009"}
+        "Right": "\ue014", "Down": "\ue015", "Control": "\ue009", "Backspace": "\ue003"}
 MISSING = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
 import {Session} from '../api/api_types';
+import {safeText} from '../model/safe_text';
 import {MenuItem} from '../widgets/menu';
 import {askText} from '../widgets/modal';
 import {Toasts} from '../widgets/toasts';
@@ -74,7 +75,8 @@ export class CaptureActions {
   }
 
   private remove(facts: CaptureFacts): void {
-    const typed = facts.name || facts.id;
+    // A name with hidden characters cannot be typed as it is shown.
+    const typed = facts.name && safeText(facts.name) === facts.name ? facts.name : facts.id;
     askText(
         'Delete the capture',
         `This removes all events of ${facts.title} from the aggregator's store. It cannot be undone. Type ${

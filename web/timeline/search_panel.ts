@@ -34,7 +34,10 @@ export class SearchPanel implements Panel {
   constructor(private readonly host: TimelineHost) {
     this.input.addEventListener('keydown', event => {
       if (event.key === 'Enter') this.enter(event.shiftKey ? -1 : 1);
-      if (event.key === 'Escape') this.input.blur();
+      if (event.key !== 'Escape') return;
+      // Chromium would empty the box, and with it the search.
+      event.preventDefault();
+      this.input.blur();
     });
     this.input.addEventListener('search', () => {
       if (!this.input.value) this.search('');

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
+import {ApiError, describeError} from '../api/api_error';
 import {EventEntry, LinksReply} from '../api/api_types';
 import {formatRanges} from '../model/number_ranges';
 import {fileName, sentences} from '../model/safe_text';
@@ -54,6 +55,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private readonly filter: FilterBox;
   private readonly perfetto: PerfettoHandOver;
   private watch: LiveWatch|null = null;
+  private followProblem = '';  // why the page does not follow a running capture
   private urlTimer = 0;
   private rebuildTimer = 0;
   private rebuiltAt = 0;
@@ -242,6 +244,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     const {loader} = this.stage, {problem} = loader;
     if (problem)
       this.stage.showLoading(sentences(problem.message, problem.hint), true);
+    else if (this.followProblem)
+      this.stage.showLoading(this.followProblem, true);
     else
       this.stage.showLoading(loader.isLoading ? 'Loading…' : sentences(this.stage.cutText), false);
   }
@@ -258,7 +262,15 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   watchRefused(): void {
-    this.toasts.say('New events are not shown: too many pages follow captures. Close one, then reload this page.');
+    this.followProblem ||=
+        'New events are not shown: the aggregator is away, or too many pages follow captures. The page tries again.';
+    this.loadingChanged();
+    this.refresher.request();
+  }
+
+  watchOpened(): void {
+    this.followProblem = '';
+    this.loadingChanged();
   }
 
   // Of the refresher.
@@ -268,8 +280,9 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       const json = await this.api.layout(state.captureId);
       if (this.closed) return;
       state.updateLayout(json);
+      if (!this.watch || this.watch.isOpen) this.followProblem = '';
     } catch (error) {
-      if (!this.closed) this.toasts.fail('The capture cannot be followed', error);
+      if (!this.closed) this.failToFollow(error);
       return;
     }
     if (state.follow && state.layout.end > before) {
@@ -280,10 +293,24 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     if (!state.layout.live) {
       this.watch?.close();
       this.watch = null;
+      this.followProblem = '';
       state.follow = false;
     }
+    this.loadingChanged();
     this.topBar.update();
     this.tracksChanged();
+  }
+
+  private failToFollow(error: unknown): void {
+    const {message, hint} = describeError(error);
+    if (error instanceof ApiError && error.status === 404) {
+      this.watch?.close();
+      this.watch = null;
+      this.followProblem = sentences(message, 'Nothing further of it can be shown; it may have been deleted');
+    } else {
+      this.followProblem = sentences(`new events are not shown: ${message}`, hint);
+    }
+    this.loadingChanged();
   }
 
   // The minimap needs the whole capture, which the window may not show. It takes the first block of streams.

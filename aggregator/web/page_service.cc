@@ -32,7 +32,8 @@ absl::Status PageService::Start(const std::shared_ptr<grpc::Channel>& channel) {
   ASSIGN_OR_RETURN(std::shared_ptr<const WebTls> tls, ReadTls());
   stub_ = v1::OperatorService::NewStub(channel);
   gateway_ = std::make_unique<OperatorGateway>(
-      *stub_, assets_, OperatorGateway::Options{.watches_max = limits::kPageWatchesMax});
+      *stub_, assets_,
+      OperatorGateway::Options{.watches_max = limits::kPageWatchesMax, .makes_archives = false});
   handler_ = std::make_unique<PageHandler>(
       PageHandler::Options{.hosts = options_.hosts, .has_tls = options_.security.has_tls()},
       PageHandler::Deps{deps_.access, *gateway_, deps_.clock, deps_.random});

@@ -143,6 +143,11 @@ WebReply Attachment(const std::string& file_name) {
                   {"Content-Disposition", fmt::format("attachment; filename=\"{}\"", file_name)}}};
 }
 
+std::string CommandWithoutArchive(const std::string& capture_id, std::string_view format) {
+  return fmt::format("Without an archive: neurontrace export {} --format {} -o DIRECTORY",
+                     FileName(capture_id), format);
+}
+
 // Names of downloads have no '/', so no name of one user is that of another.
 std::string KeyOf(const std::string& user, std::string_view name) {
   return name.empty() ? "" : fmt::format("{}/{}", name, user);
@@ -350,9 +355,7 @@ class ExportDownloads::ExportStream final : public WebStream {
     status_ = FromAbsl(status);
     has_ended_ = true;
     call_.context()->TryCancel();
-    download_->End(status_, fmt::format("Without an archive: neurontrace export {} --format {} -o "
-                                        "DIRECTORY",
-                                        FileName(capture_id_), format_));
+    download_->End(status_, CommandWithoutArchive(capture_id_, format_));
     return Next::kFailed;
   }
 
@@ -454,6 +457,11 @@ WebReply ExportDownloads::Export(const Caller& caller, const WebRequest& request
     return ErrorReply(
         Invalid("format: there are perfetto, chrome-json, json, events, "
                 "summary-text, summary-json, parquet and xspace"));
+  }
+  if (format->is_archive && !caller.makes_archives) {
+    return ErrorReply({grpc::StatusCode::UNIMPLEMENTED,
+                       "format: it has several files, and the aggregator makes no archives"},
+                      CommandWithoutArchive(id, format->name));
   }
   v1::ExportRequest message;
   message.set_capture_id(id);

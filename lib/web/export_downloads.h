@@ -22,6 +22,7 @@ class ExportDownloads {
   struct Caller {
     std::shared_ptr<OperatorCalls> calls;  // makes and ends the calls
     std::string user;
+    bool makes_archives = true;  // formats of several files, which need temporary files
   };
   // `service` must outlive this and its streams.
   explicit ExportDownloads(v1::OperatorService::StubInterface& service);

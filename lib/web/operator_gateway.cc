@@ -533,19 +533,19 @@ WebReply OperatorGateway::ListStandingExports(const WebRequest&, const std::stri
 }
 
 WebReply OperatorGateway::Export(const WebRequest& request, const std::string& id) {
-  return downloads_->Export({calls_, options_.user}, request, id);
+  return downloads_->Export(DownloadCaller(), request, id);
 }
 
 WebReply OperatorGateway::GetArtifact(const WebRequest& request, const std::string& id) {
-  return downloads_->GetArtifact({calls_, options_.user}, request, id);
+  return downloads_->GetArtifact(DownloadCaller(), request, id);
 }
 
 WebReply OperatorGateway::GetDownload(const WebRequest& request, const std::string& id) {
-  return downloads_->GetState({calls_, options_.user}, request, id);
+  return downloads_->GetState(DownloadCaller(), request, id);
 }
 
 WebReply OperatorGateway::CancelDownload(const WebRequest& request, const std::string& id) {
-  return downloads_->Cancel({calls_, options_.user}, request, id);
+  return downloads_->Cancel(DownloadCaller(), request, id);
 }
 
 WebReply OperatorGateway::View(std::string_view what, const WebRequest& request,

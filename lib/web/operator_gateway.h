@@ -39,6 +39,8 @@ class OperatorGateway final : public WebHandler {
     std::string user;                // whose credentials the calls have, for people
     std::string role = {};           // "viewer", "operator" or "admin"; empty: not known here
     int watches_max = limits::kWebWatchesMax;  // pages that follow a running capture
+    // Exports of several files become archives, which need room for temporary files.
+    bool makes_archives = true;
   };
   // `service` and `assets` must outlive this.
   OperatorGateway(v1::OperatorService::StubInterface& service, const WebAssets& assets,
@@ -120,6 +122,10 @@ class OperatorGateway final : public WebHandler {
   // `what` is the kind of answer, such as "spans"; see ViewRequest in operator_service.proto.
   WebReply View(std::string_view what, const WebRequest& request, const std::string& id);
 
+  ExportDownloads::Caller DownloadCaller() const {
+    return {
+        .calls = calls_, .user = options_.user, .makes_archives = options_.makes_archives};
+  }
   // Waits for the result of a preview that was started.
   absl::Status AwaitPreview(v1::Capture& capture);
 

@@ -468,6 +468,28 @@ TEST_F(OperatorGatewayTest, FormatsOfSeveralFilesAreAnArchive) {
   EXPECT_THAT(state, HasSubstr("2 events have no rank"));
 }
 
+TEST_F(OperatorGatewayTest, WithoutArchivesTheCommandThatNeedsNoneIsNamed) {
+  OperatorGateway shared(*stub_, assets_,
+                         OperatorGateway::Options{.token = kToken, .makes_archives = false});
+  const WebReply reply =
+      shared.Handle(Request("GET", "/api/v1/captures/01ABC/export", "format=parquet"));
+  EXPECT_EQ(reply.status, 501);
+  EXPECT_THAT(reply.body, HasSubstr("neurontrace export 01ABC --format parquet"));
+}
+
+TEST_F(OperatorGatewayTest, DownloadsOfOneUserAreUnknownToAnother) {
+  const auto of = [&](const char* user, const char* method, const std::string& path,
+                      const std::string& query = "") {
+    return gateway_->For(nullptr, user, "viewer")->Answer(Request(method, path, query));
+  };
+  const WebReply reply =
+      of("ann", "GET", "/api/v1/captures/01ABC/export", "format=pftrace&download=d1");
+  ASSERT_EQ(reply.status, 200);
+  EXPECT_THAT(of("bob", "GET", "/api/v1/downloads/d1").body, HasSubstr("unknown"));
+  of("bob", "DELETE", "/api/v1/downloads/d1");
+  EXPECT_THAT(of("ann", "GET", "/api/v1/downloads/d1").body, HasSubstr("running"));
+}
+
 TEST_F(OperatorGatewayTest, DownloadsShowTheirProgressAndTheirErrors) {
   EXPECT_EQ(Ask(Request("GET", "/api/v1/downloads/none")).body, R"({"state":"unknown"})");
   service_.ends_early = true;

@@ -34,6 +34,7 @@
 #include "aggregator/storage/session_store.h"
 #include "aggregator/storage/storage.h"
 #include "aggregator/triggers/trigger_service.h"
+#include "aggregator/view/digest_service.h"
 #include "aggregator/view/view_service.h"
 #include "lib/base/clock.h"
 #include "lib/base/event_loop.h"
@@ -237,6 +238,7 @@ class Aggregator::Core final : private CommitObserver {
   DaemonProcess process_;
   StreamingCallLimiter watches_;
   ViewService views_;
+  DigestService digests_;
   PreviewReaper previews_;
   CaptureAudit capture_audit_;
   SessionStore sessions_;
@@ -267,6 +269,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
               .registry = *world_->registry,
               .clock = world_->clock,
               .callers_have_names = security_.has_tls()}),
+      digests_({owners_.storage->store(), *world_->registry}),
       previews_(owners_.storage->store(), world_->clock),
       capture_audit_(owners_.access->audit()),
       sessions_({*owners_.storage, world_->clock, capture_metrics_}),
@@ -320,6 +323,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
   Restore();  // before the sequence runs: until then this thread may use the coordinator
   sequence_thread_ = std::thread([this] { world_->sequence.Run(); });
   owners_.exports->standing().Begin();
+  digests_.Begin();
 }
 
 Aggregator::Core::~Core() {

@@ -36,6 +36,7 @@
 #include "aggregator/triggers/trigger_service.h"
 #include "aggregator/view/digest_service.h"
 #include "aggregator/view/view_service.h"
+#include "aggregator/web/page_service.h"
 #include "lib/base/clock.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/random.h"
@@ -100,6 +101,13 @@ ConfigReload::Hooks ReloadHooks(const Aggregator::Process& process, Storage& sto
       process.log, process.read_config, [&storage](const AggregatorConfig& config) {
         storage.SetLimits(config.quotas, config.artifact_bytes);
       });
+}
+
+PageService::Options PageOptions(const AggregatorConfig& config) {
+  return {.address = config.view_address,
+          .hosts = config.view_hosts,
+          .url = config.view_url,
+          .security = config.security};
 }
 
 // Without TLS callers have no names, so all count as one caller.
@@ -205,6 +213,10 @@ class Aggregator::Core final : private CommitObserver {
   absl::Status StartPages(const AggregatorConfig& config);
   // Fails if the gRPC address cannot be listened on, or the certificates cannot be used.
   absl::StatusOr<std::unique_ptr<GuardedServer>> StartServer(const AggregatorConfig& config);
+  // Serves the page, whose calls go to `server`. Fails as PageService::Start does.
+  absl::Status StartPage(const GuardedServer& server);
+  // Called before the server ends, which the page calls.
+  void StopPage() { page_.Stop(); }
   // Called before the server ends, so that nothing waits for long any more.
   void BeginShutdown();
   // Ends the calls of agents, which would otherwise stay open for ever.
@@ -214,6 +226,7 @@ class Aggregator::Core final : private CommitObserver {
   // Ports are those that are in use, even if the configuration says 0.
   int health_port() const { return process_.health_port(); }
   uint16_t probe_port() const { return owners_.clocks->probe_port(); }
+  std::string page_url() const { return page_.PageUrl(); }
   bool must_restart() const { return owners_.storage->must_restart(); }
 
  private:
@@ -221,6 +234,8 @@ class Aggregator::Core final : private CommitObserver {
   void OnWriteHealth(const absl::Status& status) override;
   // Adds the warning to the capture's record, on the sequence.
   void OnConflict(const CaptureId& capture, const std::string& what) override;
+  // Adds the conditions of /readyz and /healthz.
+  void DeclareHealth();
   // Called before Restore, so that observers miss nothing.
   void AddObservers();
   // Passes what earlier runs have stored to the coordinator, the triggers and the previews.
@@ -248,6 +263,7 @@ class Aggregator::Core final : private CommitObserver {
   TriggerService triggers_;
   AgentReports reports_;
   IngestService ingest_;
+  PageService page_;
   OperatorService operator_service_;
   const uint64_t began_monotonic_ns_;
   Maintenance maintenance_;
@@ -293,6 +309,8 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                .admission = owners_.access.get(),
                .registry = *world_->registry,
                .clock = world_->clock}),
+      page_(PageOptions(config),
+            {*owners_.access, *world_->registry, world_->clock, world_->random}),
       operator_service_({.sequence = world_->sequence,
                          .coordinator = coordinator_,
                          .triggers = triggers_,
@@ -302,23 +320,22 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                          .clocks = *owners_.clocks,
                          .exporter = *owners_.exports,
                          .exports = owners_.exports->calls(),
+                         .standing_exports = owners_.exports->standing(),
                          .watches = watches_,
                          .viewer = views_,
                          .views = views_.calls(),
                          .watch = watch_,
+                         .page = page_,
                          .access = *owners_.access,
                          .metrics = capture_metrics_,
                          .clock = world_->clock,
                          .started_realtime_ns = world_->clock.RealtimeNs()}),
       began_monotonic_ns_(world_->clock.MonotonicNs()),
       maintenance_({world_->sequence, world_->turns, coordinator_, triggers_, watches_,
-                    views_.calls(), *owners_.exports, *owners_.access, *owners_.storage, previews_,
-                    ingest_.canary_ages(), *owners_.clocks, *owners_.clock_steps, process_,
-                    security_, *world_->registry, metrics_, world_->clock}) {
-  world_->health.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");
-  world_->health.Watch(kSequenceCondition, HealthState::Severity::kLiveness,
-                       [this] { return world_->turns.DescribeStuck(); });
-  process_.DeclareCertificates();
+                    views_.calls(), *owners_.exports, *owners_.access, page_, *owners_.storage,
+                    previews_, ingest_.canary_ages(), *owners_.clocks, *owners_.clock_steps,
+                    process_, security_, *world_->registry, metrics_, world_->clock}) {
+  DeclareHealth();
   AddObservers();
   Restore();  // before the sequence runs: until then this thread may use the coordinator
   sequence_thread_ = std::thread([this] { world_->sequence.Run(); });
@@ -334,6 +351,13 @@ Aggregator::Core::~Core() {
   world_->sequence.Quit();
   sequence_thread_.join();
   process_.StopPages();
+}
+
+void Aggregator::Core::DeclareHealth() {
+  world_->health.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");
+  world_->health.Watch(kSequenceCondition, HealthState::Severity::kLiveness,
+                       [this] { return world_->turns.DescribeStuck(); });
+  process_.DeclareCertificates();
 }
 
 void Aggregator::Core::AddObservers() {
@@ -381,6 +405,10 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> Aggregator::Core::StartServer(
   return server;
 }
 
+absl::Status Aggregator::Core::StartPage(const GuardedServer& server) {
+  return page_.Start(server.MakeChannelWithin());
+}
+
 // May be called twice. Ends what could otherwise wait for long.
 void Aggregator::Core::BeginShutdown() {
   owners_.exports->standing().End();
@@ -393,6 +421,7 @@ void Aggregator::Core::ReloadChangedFiles(bool force) {
   process_.ReloadChangedFiles(force);
   owners_.access->ReloadChangedFiles(force);
   triggers_.ReloadFile(force);
+  page_.ReloadChangedFiles(force);
 }
 
 void Aggregator::Core::OnWriteHealth(const absl::Status& status) {
@@ -432,7 +461,10 @@ absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorCo
   auto core = std::make_unique<Core>(std::move(world), std::move(owners), config, process);
   RETURN_IF_ERROR(core->StartPages(config));
   ASSIGN_OR_RETURN(std::unique_ptr<GuardedServer> server, core->StartServer(config));
-  return std::unique_ptr<Aggregator>(new Aggregator(std::move(core), std::move(server)));
+  auto aggregator = std::unique_ptr<Aggregator>(new Aggregator(std::move(core), std::move(server)));
+  // If this fails, the aggregator ends in the order of its destructor.
+  RETURN_IF_ERROR(aggregator->core_->StartPage(*aggregator->server_));
+  return aggregator;
 }
 
 // The server comes last: it may call everything else as soon as it exists.
@@ -445,12 +477,14 @@ Aggregator::~Aggregator() {
   core_->BeginShutdown();
   server_->AnnounceShutdown();
   core_->EndAgents();
+  core_->StopPage();
   server_.reset();
 }
 
 // The functions below only pass calls on, because Core is not visible in the header.
 int Aggregator::health_port() const { return core_->health_port(); }
 uint16_t Aggregator::probe_port() const { return core_->probe_port(); }
+std::string Aggregator::page_url() const { return core_->page_url(); }
 bool Aggregator::must_restart() const { return core_->must_restart(); }
 void Aggregator::ReloadChangedFiles(bool force) { core_->ReloadChangedFiles(force); }
 

@@ -41,6 +41,8 @@ class Aggregator {
   int health_port() const;
   // Returns the UDP port of clock probes; 0: none.
   uint16_t probe_port() const;
+  // Returns the address of the page for people; "" if it is not served.
+  std::string page_url() const;
   // See Storage::must_restart.
   bool must_restart() const;
   // Called about once a second by the thread that started it. Reads configuration files that have

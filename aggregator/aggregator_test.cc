@@ -5,10 +5,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "aggregator/aggregator_test_support.h"
 #include "lib/base/temporary_directory.h"
@@ -21,6 +25,21 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+// Listens on 127.0.0.1:PORT, so that nobody else can.
+int ListenOn(const std::string& address) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
+  EXPECT_EQ(listen(fd, 1), 0);
+  return fd;
+}
 
 class AggregatorTest : public ::testing::Test {
  protected:
@@ -41,6 +60,28 @@ class AggregatorTest : public ::testing::Test {
   ProgramLog log_{"aggregator"};
   std::unique_ptr<Aggregator> aggregator_;
 };
+
+TEST_F(AggregatorTest, ServesThePageWhereAsked) {
+  EXPECT_EQ(aggregator_->page_url(), "");
+  const auto start = [this](const std::string& store, const std::string& view_address) {
+    return Aggregator::Start({.listen = "127.0.0.1:0",
+                              .health_address = "127.0.0.1:0",
+                              .view_address = view_address,
+                              .store = directory_ / store},
+                             {.log = log_, .read_config = nullptr});
+  };
+  aggregator_.reset();
+  aggregator_ = start("store", "127.0.0.1:0").value();
+  const std::string url = aggregator_->page_url();
+  EXPECT_THAT(url, StartsWith("http://127.0.0.1:"));
+  const std::string taken = url.substr(std::string("http://").size(), url.find("/?") - 7);
+  aggregator_.reset();
+  // gRPC has one listener for handshakes, so two aggregators of a process follow each other.
+  const int socket = ListenOn(taken);
+  EXPECT_THAT(start("other", taken).status().message(), HasSubstr("cannot listen on " + taken));
+  close(socket);
+  EXPECT_TRUE(start("other", taken).ok()) << "the one that failed has closed its store";
+}
 
 // Whoever calls, with whatever program.
 TEST_F(AggregatorTest, CauseOfCaptureComesFromAggregator) {
@@ -355,6 +396,95 @@ TEST_F(AggregatorTest, StopsByItselfWhenTheDurationIsOver) {
   const v1::Capture ended = people.WatchToEnd(capture);
   EXPECT_EQ(ended.state(), v1::CAPTURE_STATE_INCOMPLETE);
   EXPECT_GE(ended.stopped_realtime_ns() - ended.started_realtime_ns(), 50'000'000u);
+}
+
+v1::UpdateCaptureRequest Adding(const CaptureId& id, const std::string& tag) {
+  v1::UpdateCaptureRequest request;
+  request.set_capture_id(id.ToString());
+  request.add_add_tags(tag);
+  return request;
+}
+
+TEST_F(AggregatorTest, UpdatesRunningAndEndedCapturesThroughARestart) {
+  v1::Capture capture;
+  CaptureId id;
+  {
+    TestOperator people(address());
+    id = people.Start();
+    v1::UpdateCaptureRequest request = Adding(id, "baseline");
+    request.set_capture_id(id.ToString().substr(0, 12));
+    request.set_name("night run");
+    ASSERT_TRUE(people.Update(request, capture).ok());
+    EXPECT_EQ(capture.spec().name(), "night run");
+    EXPECT_EQ(capture.state(), v1::CAPTURE_STATE_RECORDING);
+    ASSERT_TRUE(people.Stop(id.ToString(), capture).ok());
+    people.WatchToEnd(id);
+    v1::UpdateCaptureRequest star;
+    star.set_capture_id(id.ToString());
+    star.set_starred(true);
+    ASSERT_TRUE(people.Update(star, capture).ok());
+    ASSERT_TRUE(people.Update(star, capture).ok());
+    EXPECT_TRUE(capture.starred());
+  }
+  Start();
+  TestOperator people(address());
+  ASSERT_TRUE(people.Get(id.ToString(), capture).ok());
+  EXPECT_EQ(capture.spec().name(), "night run");
+  EXPECT_TRUE(capture.starred());
+  EXPECT_THAT(capture.tags(), ElementsAre("baseline"));
+  EXPECT_TRUE(people.List().captures(0).starred());
+  ASSERT_TRUE(people.Delete(id.ToString()).ok());
+  EXPECT_EQ(people.Update(Adding(id, "late"), capture).error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(people.List().captures_size(), 0);  // nothing wrote its record again
+}
+
+TEST_F(AggregatorTest, RefusesUpdatesThatCannotBeMade) {
+  TestOperator people(address());
+  const CaptureId id = people.Start();
+  v1::Capture capture;
+  v1::UpdateCaptureRequest empty;
+  empty.set_capture_id(id.ToString());
+  EXPECT_EQ(people.Update(empty, capture).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  const grpc::Status bad = people.Update(Adding(id, "a,b"), capture);
+  EXPECT_EQ(bad.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(bad.error_message(), HasSubstr("add_tags[0] has a comma"));
+  v1::CaptureSpec spec;
+  spec.set_include_neuron(true);
+  spec.set_mode(v1::CAPTURE_MODE_PREVIEW);
+  spec.set_duration_ns(60'000'000'000);
+  v1::Capture preview;
+  ASSERT_TRUE(people.Start(spec, preview).ok());
+  const grpc::Status refused =
+      people.Update(Adding(*CaptureId::Parse(preview.capture_id()), "kept"), capture);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(refused.error_message(), HasSubstr("is a preview"));
+}
+
+TEST_F(AggregatorTest, UpdatesAtTheSameTimeKeepEachOthersTags) {
+  constexpr int kPeople = 4;
+  constexpr int kTagsOfEach = 8;  // together the limit of a capture
+  TestOperator people(address());
+  const CaptureId running = people.Start();
+  const CaptureId ended = people.Start();
+  v1::Capture capture;
+  ASSERT_TRUE(people.Stop(ended.ToString(), capture).ok());
+  people.WatchToEnd(ended);
+  for (const CaptureId& id : {running, ended}) {
+    std::vector<std::thread> threads;
+    for (int person = 0; person < kPeople; ++person) {
+      threads.emplace_back([&, person] {
+        TestOperator own(address());
+        for (int i = 0; i < kTagsOfEach; ++i) {
+          v1::Capture reply;
+          const std::string tag = std::to_string(person) + "-" + std::to_string(i);
+          EXPECT_TRUE(own.Update(Adding(id, tag), reply).ok());
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_TRUE(people.Get(id.ToString(), capture).ok());
+    EXPECT_EQ(capture.tags_size(), kPeople * kTagsOfEach);
+  }
 }
 
 TEST_F(AggregatorTest, PreviewIsReportedOnceThenRemoved) {

@@ -240,6 +240,11 @@ grpc::Status TestOperator::Delete(const std::string& id) {
   return stub_->DeleteCapture(context.get(), request, &reply);
 }
 
+grpc::Status TestOperator::Update(const v1::UpdateCaptureRequest& request, v1::Capture& capture) {
+  const auto context = MakeContext();
+  return stub_->UpdateCapture(context.get(), request, &capture);
+}
+
 v1::Capture TestOperator::WatchToEnd(const CaptureId& id) {
   const auto context = MakeContext();
   v1::CaptureReference request;

@@ -79,6 +79,7 @@ class TestOperator {
   grpc::Status Stop(const std::string& id, v1::Capture& capture);
   grpc::Status Get(const std::string& id, v1::Capture& capture);
   grpc::Status Delete(const std::string& id);
+  grpc::Status Update(const v1::UpdateCaptureRequest& request, v1::Capture& capture);
   // Watches until the capture has ended, and gives its last state.
   v1::Capture WatchToEnd(const CaptureId& id);
   v1::ListCapturesReply List();

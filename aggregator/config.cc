@@ -136,6 +136,22 @@ void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
       ->allow_extra_args(false);
 }
 
+// Returns what is wrong with a host name of addresses, or "". Requests are compared without their
+// port and in lower case.
+std::string CheckHostName(const std::string& name) {
+  const bool is_good =
+      !name.empty() &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-_[]:") == std::string::npos;
+  return is_good ? "" : "write a host name in lower case, without a port: " + name;
+}
+
+// Returns what is wrong with the address of the page for people, or "".
+std::string CheckPageUrl(const std::string& url) {
+  const bool is_good = (url.starts_with("https://") || url.starts_with("http://")) &&
+                       url.find_first_of(" ?#\"<>\\") == std::string::npos;
+  return is_good ? "" : "write https://HOST[:PORT] without a query: " + url;
+}
+
 // Who may call, and what is logged about it.
 void AddAccessOptions(CLI::App& app, AggregatorConfig& config) {
   AddSecurityOptions(app, config.security, ChannelSide::kServer);
@@ -167,6 +183,27 @@ void AddAccessOptions(CLI::App& app, AggregatorConfig& config) {
       ->check(CheckWholeNumber)
       ->check(CLI::Range(1u, limits::kCallsPerSecondMax))
       ->capture_default_str();
+}
+
+// The page at a port of the aggregator's own.
+void AddViewOptions(CLI::App& app, AggregatorConfig& config) {
+  app.add_option(
+         "--view-address", config.view_address,
+         "HOST:PORT of the page (see `neurontrace view --shared`), with the certificates of "
+         "--tls-cert. Beyond loopback only with TLS, or with --insecure. Default: the page "
+         "is not served")
+      ->check(CheckAddress)
+      ->envname("NEURONTRACE_VIEW_ADDRESS");
+  app.add_option("--view-host", config.view_hosts,
+                 "Comma-separated host names accepted in addresses of the page. localhost, "
+                 "127.0.0.1 and [::1] are always accepted")
+      ->delimiter(',')
+      ->check(CLI::Validator(CheckHostName, ""));
+  app.add_option(
+         "--view-url", config.view_url,
+         "Address of the page that `neurontrace view --shared` prints, if a proxy or a load "
+         "balancer is in front. Default: the first --view-host and the port")
+      ->check(CLI::Validator(CheckPageUrl, ""));
 }
 
 // Throws CLI::ValidationError if `none` is combined with other values.
@@ -217,6 +254,7 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
   AddTriggerOptions(app, config);
   AddAccessOptions(app, config);
   AddDeliveryOptions(app, config);
+  AddViewOptions(app, config);
   AddLogOptions(app, config.log_level, config.log_format);
   AddConfigOptions(app, config.validate_config,
                    "Configuration file, in TOML: listen = \"0.0.0.0:9400\"");
@@ -279,6 +317,16 @@ absl::StatusOr<AggregatorConfig> ReadAggregatorConfig(int argc, char** argv) {
 // with rules.
 absl::Status CheckAggregatorConfig(const AggregatorConfig& config) {
   RETURN_IF_ERROR(CheckSecurity(config.security, config.listen, ChannelSide::kServer));
+  if (!config.view_address.empty()) {
+    const absl::Status view =
+        CheckSecurity(config.security, config.view_address, ChannelSide::kServer);
+    if (!view.ok()) {
+      return FailedPrecondition("--view-address: {}", std::string(view.message()));
+    }
+  } else if (!config.view_hosts.empty() || !config.view_url.empty()) {
+    return FailedPrecondition(
+        "--view-host and --view-url need --view-address, without which no page is served");
+  }
   RETURN_IF_ERROR(CheckTriggerPosts(config.trigger_posts, config.health_address));
   if (!config.access.empty()) {
     if (!config.security.has_tls()) {

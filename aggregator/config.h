@@ -30,6 +30,10 @@ struct AggregatorConfig {
   std::string listen = "127.0.0.1:9400";          // gRPC, HOST:PORT; port 0 picks a free one
   std::string health_address = "127.0.0.1:9402";  // HTTP, HOST:PORT
   std::vector<std::string> health_names;          // accepted host names; see HealthServer
+  // The page: HOST:PORT; empty: not served. Accepted host names, and its address for people.
+  std::string view_address;
+  std::vector<std::string> view_hosts;
+  std::string view_url;
   std::string store = "/var/lib/neurontrace/aggregator";
   // UDP port of clock probes; nullopt: the number of the gRPC port, or none if that is taken.
   std::optional<uint16_t> probe_port;

@@ -63,6 +63,25 @@ TEST(AggregatorConfig, CallersHaveARate) {
   EXPECT_FALSE(Parse({"--calls-per-second", "0"}, exit_code));
 }
 
+TEST(AggregatorConfig, ServesThePageOnlyWhereAskedAndSafe) {
+  int exit_code = 0;
+  EXPECT_EQ(Parse({}, exit_code)->view_address, "");
+  const auto config = Parse(
+      {"--view-address", "127.0.0.1:9403", "--view-host", "traces.example,traces"}, exit_code);
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->view_hosts, (std::vector<std::string>{"traces.example", "traces"}));
+  EXPECT_TRUE(CheckAggregatorConfig(*config).ok()) << CheckAggregatorConfig(*config);
+  const absl::Status open =
+      CheckAggregatorConfig(*Parse({"--view-address", "0.0.0.0:9403"}, exit_code));
+  EXPECT_THAT(std::string(open.message()), testing::HasSubstr("--view-address: 0.0.0.0:9403"));
+  EXPECT_FALSE(CheckAggregatorConfig(*Parse({"--view-host", "traces"}, exit_code)).ok());
+  for (const char* const wrong : {"https://traces.example", "Traces", ""}) {
+    EXPECT_FALSE(Parse({"--view-host", wrong}, exit_code).has_value()) << wrong;
+  }
+  EXPECT_FALSE(Parse({"--view-url", "traces.example"}, exit_code).has_value());
+  EXPECT_FALSE(Parse({"--view-url", "https://traces.example/?a=b"}, exit_code).has_value());
+}
+
 TEST(AggregatorConfig, AnswersProbesAtConfiguredPort) {
   int exit_code = -1;
   EXPECT_FALSE(Parse({}, exit_code)->probe_port.has_value());

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <optional>
+#include <string>
 
 #include "aggregator/access/access_rules.h"
 #include "aggregator/aggregator.h"
@@ -39,8 +40,11 @@ absl::StatusOr<int> Work(const neurontrace::RunningDaemon<AggregatorConfig>& dae
   ASSIGN_OR_RETURN(const auto aggregator,
                    neurontrace::Aggregator::Start(daemon.config, {daemon.log, daemon.read_config}));
   // Scripts and tests wait for these lines.
-  std::printf("health on port %d\nlistening on %s\n", aggregator->health_port(),
-              aggregator->address().c_str());
+  std::printf("health on port %d\n", aggregator->health_port());
+  // The token of a page without TLS is for callers of the gRPC port, and not for logs.
+  const std::string page = aggregator->page_url();
+  if (!page.empty()) std::printf("page on %s\n", page.substr(0, page.find('?')).c_str());
+  std::printf("listening on %s\n", aggregator->address().c_str());
   std::fflush(stdout);
   // SIGHUP reloads all files at once. Otherwise changed files are noticed within a second, which is
   // also the delay until a necessary restart is noticed.

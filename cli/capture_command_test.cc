@@ -416,5 +416,88 @@ TEST_F(CaptureCommandTest, ListsModesTagsAndCauses) {
   EXPECT_THAT(out_, HasSubstr("01JB"));
 }
 
+TEST_F(CaptureCommandTest, ListShowsAndFiltersStarsAndTags) {
+  v1::Capture plain = Standing("01JA", v1::CAPTURE_MODE_CONTINUOUS, "", 1);
+  service_.stored = {plain};
+  EXPECT_EQ(RunCli({"captures"}), kExitDone);
+  EXPECT_THAT(out_, Not(HasSubstr("STAR ")));
+  EXPECT_THAT(out_, Not(HasSubstr("TAGS")));
+  v1::Capture starred = Standing("01JB", v1::CAPTURE_MODE_CONTINUOUS, "", 2);
+  starred.set_starred(true);
+  starred.add_tags("baseline");
+  starred.add_tags("needs review");
+  v1::KeyValue& label = *starred.mutable_spec()->add_labels();
+  label.set_key("ticket");
+  label.set_value("17");
+  service_.stored = {plain, starred};
+  EXPECT_EQ(RunCli({"captures"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("STAR  TAGS"));
+  EXPECT_THAT(out_, HasSubstr("ticket=17, baseline, needs review"));
+  for (const std::vector<const char*>& filter :
+       std::vector<std::vector<const char*>>{{"--starred"},
+                                             {"--tag", "needs review"},
+                                             {"--tag", "ticket=17", "--tag", "baseline"},
+                                             {"--starred", "--tag", "baseline"}}) {
+    std::vector<const char*> words = {"captures", "list"};
+    words.insert(words.end(), filter.begin(), filter.end());
+    EXPECT_EQ(RunCli(words), kExitDone);
+    EXPECT_THAT(out_, HasSubstr("01JB")) << filter[0];
+    EXPECT_THAT(out_, Not(HasSubstr("01JA"))) << filter[0];
+  }
+  EXPECT_EQ(RunCli({"captures", "list", "--tag", "base"}), kExitDone);
+  EXPECT_EQ(out_, "None of the 2 captures match.\n");
+  EXPECT_EQ(RunCli({"captures", "list", "--tag", ""}), kExitUsage);
+}
+
+TEST_F(CaptureCommandTest, RenamesCaptures) {
+  EXPECT_EQ(RunCli({"captures", "rename", kCaptureId, "night run"}), kExitDone);
+  EXPECT_EQ(out_, std::string(kCaptureId) + " is named night run\n");
+  ASSERT_EQ(service_.updates.size(), 1u);
+  EXPECT_FALSE(service_.updates[0].has_starred());
+  EXPECT_EQ(RunCli({"captures", "rename", kCaptureId, "", "--output", "json"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("\"name\": \"\""));
+  EXPECT_TRUE(service_.updates[1].has_name());
+  EXPECT_EQ(RunCli({"captures", "rename", kCaptureId, ""}), kExitDone);
+  EXPECT_EQ(out_, std::string(kCaptureId) + " has no name\n");
+  EXPECT_EQ(RunCli({"captures", "rename", kCaptureId}), kExitUsage);
+  EXPECT_EQ(RunCli({"captures", "rename", "01XX", "n"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("begins with '01XX'"));
+}
+
+TEST_F(CaptureCommandTest, StarsEveryCaptureThatItCan) {
+  EXPECT_EQ(RunCli({"captures", "star", "01XX", kCaptureId, "01YY"}), kExitFailed);
+  EXPECT_EQ(out_, std::string(kCaptureId) + " starred\n");
+  EXPECT_THAT(err_, HasSubstr("'01XX'"));
+  EXPECT_THAT(err_, HasSubstr("'01YY'"));
+  EXPECT_TRUE(service_.capture.starred());
+  EXPECT_EQ(RunCli({"captures", "unstar", kCaptureId, "--output", "json"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("\"starred\": false"));
+  EXPECT_THAT(out_, HasSubstr("\"captures\": ["));
+  EXPECT_FALSE(service_.capture.starred());
+  EXPECT_EQ(RunCli({"captures", "star"}), kExitUsage);
+}
+
+TEST_F(CaptureCommandTest, AddsAndRemovesTags) {
+  EXPECT_EQ(RunCli({"captures", "tag", kCaptureId, "baseline", "needs review"}), kExitDone);
+  EXPECT_EQ(out_, std::string(kCaptureId) + " has the tags baseline, needs review\n");
+  EXPECT_EQ(RunCli({"captures", "tag", kCaptureId, "baseline", "needs review", "--remove"}),
+            kExitDone);
+  EXPECT_EQ(out_, std::string(kCaptureId) + " has no tags\n");
+  ASSERT_EQ(service_.updates.size(), 2u);
+  EXPECT_EQ(service_.updates[1].add_tags_size(), 0);
+  EXPECT_EQ(service_.updates[1].remove_tags_size(), 2);
+  EXPECT_EQ(RunCli({"captures", "tag", kCaptureId}), kExitUsage);
+  EXPECT_EQ(RunCli({"captures", "tag", kCaptureId, ""}), kExitUsage);
+}
+
+TEST_F(CaptureCommandTest, CompletionOffersTheChanges) {
+  EXPECT_EQ(RunCli({"__complete", "captures", ""}), kExitDone);
+  for (const char* const command : {"rename\t", "star\t", "unstar\t", "tag\t"}) {
+    EXPECT_THAT(out_, HasSubstr(command));
+  }
+  EXPECT_EQ(RunCli({"__complete", "captures", "tag", "--rem"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("--remove\t"));
+}
+
 }  // namespace
 }  // namespace neurontrace::cli

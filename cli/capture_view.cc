@@ -2,6 +2,7 @@
 #include "cli/capture_view.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -47,7 +48,10 @@ std::string FormatHead(const v1::Capture& capture) {
     out += fmt::format("workers     {}\n", selection);
   }
   if (!spec.cause().empty()) out += fmt::format("cause       {}\n", spec.cause());
-  if (!spec.labels().empty()) out += fmt::format("tags        {}\n", FormatLabels(spec));
+  if (capture.starred()) out += "starred     yes\n";
+  if (const std::string tags = FormatTags(capture); !tags.empty()) {
+    out += fmt::format("tags        {}\n", tags);
+  }
   // A capture that has not begun has no duration; the time of the request is the only one known.
   if (capture.state() == v1::CAPTURE_STATE_NOT_BEGUN ||
       capture.state() == v1::CAPTURE_STATE_ARMING) {
@@ -207,12 +211,17 @@ std::string CaptureModeName(v1::CaptureMode mode) {
   }
 }
 
-std::string FormatLabels(const v1::CaptureSpec& spec) {
-  std::string text;
-  for (const v1::KeyValue& label : spec.labels()) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", label.key(), label.value());
+std::vector<std::string> TagsOf(const v1::Capture& capture) {
+  std::vector<std::string> tags;
+  for (const v1::KeyValue& label : capture.spec().labels()) {
+    tags.push_back(fmt::format("{}={}", label.key(), label.value()));
   }
-  return text;
+  tags.insert(tags.end(), capture.tags().begin(), capture.tags().end());
+  return tags;
+}
+
+std::string FormatTags(const v1::Capture& capture) {
+  return fmt::format("{}", fmt::join(TagsOf(capture), ", "));
 }
 
 std::string FormatCapture(const v1::Capture& whole, const WorkerRanks& ranks, CaptureDetail detail,

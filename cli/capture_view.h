@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "cli/certificate_view.h"
@@ -23,8 +24,10 @@ bool HasEnded(const v1::Capture& capture);
 
 // Returns "capture", "flight recorder", "snapshot", "continuous" or "preview".
 std::string CaptureModeName(v1::CaptureMode mode);
-// Returns the tags of a capture: "ticket=4711 why=slow".
-std::string FormatLabels(const v1::CaptureSpec& spec);
+// Returns the tags of a capture: those of its start as KEY=VALUE, then those that were added later.
+std::vector<std::string> TagsOf(const v1::Capture& capture);
+// Returns them as one text: "ticket=4711, why=slow, baseline".
+std::string FormatTags(const v1::Capture& capture);
 
 // How much FormatCapture shows; kWhole includes every job and the whole certificate.
 enum class CaptureDetail {

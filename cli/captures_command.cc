@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/capture_view.h"
@@ -33,16 +34,18 @@ std::string FormatCaptures(const v1::ListCapturesReply& reply, int shown) {
   std::vector<std::string> header = {"CAPTURE", "NAME",   "STATE", "MODE", "STARTED",
                                      "WORKERS", "EVENTS", "LOST",  "SIZE"};
   const auto add_column = [&](const char* name, const auto& text_of) {
-    const bool is_used =
-        std::any_of(reply.captures().begin() + first, reply.captures().end(),
-                    [&](const v1::Capture& one) { return !text_of(one.spec()).empty(); });
+    const bool is_used = std::any_of(reply.captures().begin() + first, reply.captures().end(),
+                                     [&](const v1::Capture& one) { return !text_of(one).empty(); });
     if (is_used) header.push_back(name);
     return is_used;
   };
   // Many sites use none of these, so the columns appear only with content.
-  const auto cause = [](const v1::CaptureSpec& spec) { return spec.cause(); };
-  const bool with_jobs = add_column("JOB", FormatJobs);
-  const bool with_tags = add_column("TAGS", FormatLabels);
+  const auto star = [](const v1::Capture& one) { return std::string(one.starred() ? "*" : ""); };
+  const auto jobs = [](const v1::Capture& one) { return FormatJobs(one.spec()); };
+  const auto cause = [](const v1::Capture& one) { return one.spec().cause(); };
+  const bool with_stars = add_column("STAR", star);
+  const bool with_jobs = add_column("JOB", jobs);
+  const bool with_tags = add_column("TAGS", FormatTags);
   const bool with_causes = add_column("CAUSE", cause);
   std::vector<std::vector<std::string>> rows;
   for (int i = first; i < size; ++i) {
@@ -54,8 +57,9 @@ std::string FormatCaptures(const v1::ListCapturesReply& reply, int shown) {
         FormatCount(CountWorkers(capture.workers())), FormatCount(capture.events()),
         FormatLost(capture.events_lost(), capture.events_lost_unknown()),
         FormatBytes(capture.bytes())});
+    if (with_stars) row.push_back(DashIfEmpty(star(capture)));
     if (with_jobs) row.push_back(DashIfEmpty(FormatJobs(spec)));
-    if (with_tags) row.push_back(DashIfEmpty(FormatLabels(spec)));
+    if (with_tags) row.push_back(DashIfEmpty(FormatTags(capture)));
     if (with_causes) row.push_back(DashIfEmpty(spec.cause()));
   }
   const std::string older =
@@ -86,41 +90,30 @@ constexpr int kCapturesShown = 50;
 // Options of all subcommands; each uses its own part.
 struct CapturesOptions {
   std::string id;
+  std::vector<std::string> ids;
+  std::string name;
   bool all = false;
   bool running = false;
+  bool starred = false;
+  bool remove = false;
   std::string job;
   std::vector<std::string> tags;
   CertificateView view;
 };
 
-// Parses --tag KEY=VALUE. Fails with INVALID_ARGUMENT for a text without key.
-absl::StatusOr<std::vector<v1::KeyValue>> TagsOf(const CapturesOptions& options) {
-  std::vector<v1::KeyValue> tags;
-  for (const std::string& text : options.tags) {
-    ASSIGN_OR_RETURN(tags.emplace_back(), ParseKeyValue(text));
-  }
-  return tags;
-}
-
-bool HasTag(const v1::CaptureSpec& spec, const v1::KeyValue& tag) {
-  return std::any_of(spec.labels().begin(), spec.labels().end(), [&](const v1::KeyValue& label) {
-    return label.key() == tag.key() && label.value() == tag.value();
-  });
-}
-
 // Returns whether a capture meets every condition of `list`.
-bool IsListed(const v1::Capture& capture, const CapturesOptions& options,
-              const std::vector<v1::KeyValue>& tags) {
-  const v1::CaptureSpec& spec = capture.spec();
+bool IsListed(const v1::Capture& capture, const CapturesOptions& options) {
   if (options.running && HasEnded(capture)) return false;
-  if (!options.job.empty() && !NamesJob(spec, options.job)) return false;
-  return std::all_of(tags.begin(), tags.end(), [&](const auto& tag) { return HasTag(spec, tag); });
+  if (options.starred && !capture.starred()) return false;
+  if (!options.job.empty() && !NamesJob(capture.spec(), options.job)) return false;
+  const std::vector<std::string> tags = TagsOf(capture);
+  return std::all_of(options.tags.begin(), options.tags.end(), [&tags](const std::string& tag) {
+    return std::find(tags.begin(), tags.end(), tag) != tags.end();
+  });
 }
 
 // Lists captures. The aggregator returns all of them and the filter runs here.
 int ListCaptures(Context& context, const CapturesOptions& options) {
-  const auto tags = TagsOf(options);
-  if (!tags.ok()) return FailUsage(tags.status());
   grpc::ClientContext call;
   SetDeadline(call, context);
   v1::ListCapturesReply reply;
@@ -129,7 +122,7 @@ int ListCaptures(Context& context, const CapturesOptions& options) {
   }
   v1::ListCapturesReply listed;
   for (const v1::Capture& capture : reply.captures()) {
-    if (IsListed(capture, options, *tags)) *listed.add_captures() = WithoutRawIds(capture);
+    if (IsListed(capture, options)) *listed.add_captures() = WithoutRawIds(capture);
   }
   if (context.json) {
     Print("{}", FormatJson(listed));
@@ -231,18 +224,137 @@ int DeleteCapture(Context& context, const std::string& id) {
   return kExitDone;
 }
 
+// Sends one change. `capture` is valid only if the status is OK.
+grpc::Status UpdateCapture(Context& context, const v1::UpdateCaptureRequest& request,
+                           v1::Capture& capture) {
+  grpc::ClientContext call;
+  SetDeadline(call, context);
+  return context.stub().UpdateCapture(&call, request, &capture);
+}
+
+int RenameCapture(Context& context, const CapturesOptions& options) {
+  v1::UpdateCaptureRequest request;
+  request.set_capture_id(options.id);
+  request.set_name(options.name);
+  v1::Capture capture;
+  if (const auto status = UpdateCapture(context, request, capture); !status.ok()) {
+    return Fail(context, status);
+  }
+  if (context.json) {
+    Print("{}", FormatCaptureJson(capture));
+  } else if (capture.spec().name().empty()) {
+    Print("{} has no name\n", capture.capture_id());
+  } else {
+    Print("{} is named {}\n", capture.capture_id(), capture.spec().name());
+  }
+  return kExitDone;
+}
+
+// Changes every capture that it can. Each failure is printed.
+int StarCaptures(Context& context, const CapturesOptions& options, bool starred) {
+  v1::ListCapturesReply changed;
+  int code = kExitDone;
+  for (const std::string& id : options.ids) {
+    v1::UpdateCaptureRequest request;
+    request.set_capture_id(id);
+    request.set_starred(starred);
+    v1::Capture capture;
+    const auto status = UpdateCapture(context, request, capture);
+    if (!status.ok()) {
+      code = Fail(context, status);
+      // Without an aggregator the others fail, too, each after a wait.
+      if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+          status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+        break;
+      }
+      continue;
+    }
+    if (!context.json) {
+      Print("{} {}\n", capture.capture_id(), capture.starred() ? "starred" : "not starred");
+    }
+    *changed.add_captures() = WithoutRawIds(std::move(capture));
+  }
+  if (context.json) Print("{}", FormatJson(changed));
+  return code;
+}
+
+int TagCapture(Context& context, const CapturesOptions& options) {
+  v1::UpdateCaptureRequest request;
+  request.set_capture_id(options.id);
+  auto& tags = options.remove ? *request.mutable_remove_tags() : *request.mutable_add_tags();
+  tags.Add(options.tags.begin(), options.tags.end());
+  v1::Capture capture;
+  if (const auto status = UpdateCapture(context, request, capture); !status.ok()) {
+    return Fail(context, status);
+  }
+  if (context.json) {
+    Print("{}", FormatCaptureJson(capture));
+  } else {
+    const std::string text = FormatTags(capture);
+    Print("{} {}{}\n", capture.capture_id(), text.empty() ? "has no tags" : "has the tags ", text);
+  }
+  return kExitDone;
+}
+
+// Adds the commands that change what people write about captures.
+void AddUpdateCommands(CLI::App& command, const std::shared_ptr<CapturesOptions>& options,
+                       Context& context, Run& run) {
+  constexpr char kIdText[] = "Capture id, or a unique prefix of one";
+  const CLI::Validator is_id = NotEmpty("neurontrace captures lists them");
+  CLI::App* rename = command.add_subcommand("rename", "Give a capture another name");
+  rename->add_option("ID", options->id, kIdText)->required()->check(is_id);
+  rename->add_option("NAME", options->name, "The new name; '' removes the name")->required();
+  rename->footer("Example:\n  neurontrace captures rename 01JD 'night run'");
+  rename->callback([&context, &run, options] {
+    run = [&context, options] { return RenameCapture(context, *options); };
+  });
+  for (const bool starred : {true, false}) {
+    CLI::App* star = command.add_subcommand(
+        starred ? "star" : "unstar",
+        starred ? "Mark captures with a star" : "Remove the star of captures");
+    star->add_option("ID", options->ids, "Capture ids, or unique prefixes")
+        ->required()
+        ->check(is_id);
+    star->footer(starred ? "Example:\n  neurontrace captures star 01JD 01JF\n"
+                           "A star is for people: it does not change how long a capture is kept."
+                         : "Example:\n  neurontrace captures unstar 01JD 01JF");
+    star->callback([&context, &run, options, starred] {
+      run = [&context, options, starred] { return StarCaptures(context, *options, starred); };
+    });
+  }
+  CLI::App* tag = command.add_subcommand("tag", "Add tags to a capture, or remove some");
+  tag->add_option("ID", options->id, kIdText)->required()->check(is_id);
+  tag->add_option("TAG", options->tags, "Tags, such as baseline or ticket=4711")
+      ->required()
+      ->check(NotEmpty("name a tag"));
+  tag->add_flag("--remove", options->remove, "Remove these tags instead");
+  tag->footer(
+      "Examples:\n"
+      "  neurontrace captures tag 01JD baseline 'needs review'\n"
+      "  neurontrace captures tag 01JD 'needs review' --remove\n"
+      "Tags that were set by capture --tag stay.");
+  tag->callback([&context, &run, options] {
+    run = [&context, options] { return TagCapture(context, *options); };
+  });
+}
+
 }  // namespace
 
 void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<CapturesOptions>();
-  CLI::App* command = app.add_subcommand("captures", "List, show, watch and delete captures");
+  CLI::App* command =
+      app.add_subcommand("captures", "List, show, watch, name, tag and delete captures");
   command->footer(
       "Examples:\n"
       "  neurontrace captures\n"
       "  neurontrace captures list --running\n"
+      "  neurontrace captures list --starred --tag baseline\n"
       "  neurontrace captures show 01JD\n"
       "  neurontrace captures show 01JD --brief\n"
       "  neurontrace captures watch 01JD\n"
+      "  neurontrace captures rename 01JD 'night run'\n"
+      "  neurontrace captures star 01JD\n"
+      "  neurontrace captures tag 01JD baseline\n"
       "  neurontrace captures delete 01JD8Z2M6WQJ4V1T0S3R5XK7PA\n"
       "An id may be shortened to a unique prefix.\n"
       "Exit code of show and watch: 1 if the capture did not start, 3 if it ended and something is "
@@ -253,7 +365,9 @@ void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
   list->add_flag("--running", options->running, "Only captures that have not ended");
   list->add_option("--job", options->job, "Only captures of this job")
       ->check(NotEmpty("omit it for captures of every job"));
-  list->add_option("--tag", options->tags, "Only captures with this tag, KEY=VALUE")
+  list->add_flag("--starred", options->starred, "Only captures with a star");
+  list->add_option("--tag", options->tags, "Only captures with this tag; may be repeated")
+      ->check(NotEmpty("omit it for captures with any tags"))
       ->allow_extra_args(false);
   CLI::App* show = command->add_subcommand(
       "show", "Show one capture: its jobs, and what is recorded and missing of each worker");
@@ -267,20 +381,21 @@ void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
       ->check(CheckPart);
   CLI::App* watch =
       command->add_subcommand("watch", "Follow a capture until it ends; Ctrl-C does not stop it");
+  AddUpdateCommands(*command, options, context, run);
   CLI::App* erase = command->add_subcommand("delete", "Delete a capture that has ended");
   for (CLI::App* const one : {show, watch, erase}) {
     one->add_option("ID", options->id, "Capture id, or a unique prefix of one")
         ->required()
         ->check(NotEmpty("neurontrace captures lists them"));
   }
-  command->callback([&context, &run, show, watch, erase, options] {
+  command->callback([&context, &run, command, list, show, watch, erase, options] {
     if (show->parsed()) {
       run = [&context, options] { return ShowCapture(context, *options); };
     } else if (watch->parsed()) {
       run = [&context, options] { return WatchOne(context, options->id); };
     } else if (erase->parsed()) {
       run = [&context, options] { return DeleteCapture(context, options->id); };
-    } else {
+    } else if (list->parsed() || command->get_subcommands().empty()) {
       run = [&context, options] { return ListCaptures(context, *options); };
     }
   });

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ class FakeOperator final : public v1::OperatorService::Service {
                          v1::GetStatusReply* reply) override {
     reply->set_aggregator_id("agg-1");
     reply->set_agents_connected(1);
+    reply->set_view_url(view_url);
     auto* agent = reply->add_agents();
     agent->mutable_hello()->set_instance_id("i-a");
     agent->set_connected(true);
@@ -67,6 +69,24 @@ class FakeOperator final : public v1::OperatorService::Service {
     if (capture.state() == v1::CAPTURE_STATE_RECORDING) {
       capture.set_state(v1::CAPTURE_STATE_COMPLETE);
     }
+    *reply = capture;
+    return grpc::Status::OK;
+  }
+  // Knows `capture` alone.
+  grpc::Status UpdateCapture(grpc::ServerContext*, const v1::UpdateCaptureRequest* request,
+                             v1::Capture* reply) override {
+    updates.push_back(*request);
+    if (request->capture_id() != capture.capture_id()) {
+      return {grpc::StatusCode::NOT_FOUND,
+              "no capture has an id that begins with '" + request->capture_id() + "'"};
+    }
+    if (request->has_name()) capture.mutable_spec()->set_name(request->name());
+    if (request->has_starred()) capture.set_starred(request->starred());
+    std::set<std::string> tags(capture.tags().begin(), capture.tags().end());
+    tags.insert(request->add_tags().begin(), request->add_tags().end());
+    for (const std::string& tag : request->remove_tags()) tags.erase(tag);
+    capture.clear_tags();
+    for (const std::string& tag : tags) capture.add_tags(tag);
     *reply = capture;
     return grpc::Status::OK;
   }
@@ -145,6 +165,7 @@ class FakeOperator final : public v1::OperatorService::Service {
   v1::ListTriggersReply triggers;
   v1::FireTriggerRequest fired;
   v1::FireTriggerReply fire_reply;
+  std::vector<v1::UpdateCaptureRequest> updates;
   v1::CaptureSpec spec;
   v1::ListWorkersRequest workers_request;
   bool has_workers = true;
@@ -153,6 +174,7 @@ class FakeOperator final : public v1::OperatorService::Service {
   v1::ExportRequest export_request;
   std::string stopped;
   bool export_breaks = false;
+  std::string view_url;
   std::string export_leaves_out;  // the verdict
   std::string export_warning;
 };

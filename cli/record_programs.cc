@@ -69,4 +69,15 @@ absl::StatusOr<RecordPrograms> FindRecordPrograms(
   return found;
 }
 
+absl::StatusOr<std::string> FindAggregator(
+    const ProgramPlaces& places, const std::function<bool(const std::string&)>& is_there) {
+  const std::string directory = places.programs.empty() ? places.own_directory : places.programs;
+  std::string program = directory + "/neurontrace-aggregator";
+  if (is_there(program)) return program;
+  return NotFound(
+      "there is no {}; install the package neurontrace-aggregator, or set the program's directory "
+      "with --programs DIR or NEURONTRACE_PROGRAMS",
+      program);
+}
+
 }  // namespace neurontrace::cli

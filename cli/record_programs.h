@@ -36,4 +36,8 @@ std::string FindTap(const ProgramPlaces& places,
 absl::StatusOr<RecordPrograms> FindRecordPrograms(
     const ProgramPlaces& places, const std::function<bool(const std::string&)>& is_there);
 
+// Finds the aggregator alone, and fails in the same way.
+absl::StatusOr<std::string> FindAggregator(const ProgramPlaces& places,
+                                           const std::function<bool(const std::string&)>& is_there);
+
 }  // namespace neurontrace::cli

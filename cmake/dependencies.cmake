@@ -47,8 +47,15 @@ set(Python3_EXECUTABLE /usr/bin/python3 CACHE FILEPATH "Python with PyYAML, for 
 nt_precompiled_headers(nt_precompiled_test EXECUTABLE
   HEADERS <gmock/gmock.h> <gtest/gtest.h> <functional> <map> <memory> <string> <utility> <vector>
   DEPS GTest::gmock Threads::Threads)
+if(NEURONTRACE_UNITY)  # elsewhere each file has to include what it uses
+  set(std_headers
+    <algorithm> <array> <chrono> <condition_variable> <cstdint> <deque> <filesystem> <fstream> <functional> <map>
+    <memory> <mutex> <optional> <set> <span> <sstream> <string> <string_view> <thread> <unordered_map> <utility>
+    <variant> <vector>)
+  nt_precompiled_headers(nt_precompiled_std HEADERS ${std_headers} <fmt/format.h> DEPS fmt::fmt Threads::Threads)
+endif()
 nt_precompiled_headers(nt_precompiled_grpc
-  HEADERS <grpcpp/grpcpp.h> <absl/status/statusor.h> <functional> <map> <memory> <string> <utility> <vector>
+  HEADERS <grpcpp/grpcpp.h> <absl/status/statusor.h> ${std_headers}
   DEPS gRPC::grpc++ absl::statusor Threads::Threads)
 
 if(NEURONTRACE_SANITIZE MATCHES "thread")

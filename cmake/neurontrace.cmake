@@ -11,24 +11,36 @@ function(nt_precompiled_options name scope)
 endfunction()
 
 # Precompiled headers for what is heavy and included everywhere: GoogleTest by every unit test (2.5 s a file),
-# gRPC by the few folders that talk (4 s a file).
+# gRPC by the few folders that talk (4 s a file), the standard library by all others (1 s a file).
 # ccache needs CCACHE_SLOPPINESS=pch_defines,time_macros to cache what uses them (scripts/build sets it).
+# Where what is cold has flags of its own (nt_optimize_cold), NAME_cold is made too.
 function(nt_precompiled_headers name)
   cmake_parse_arguments(ARG "EXECUTABLE" "" "HEADERS;DEPS" ${ARGN})
-  set(source ${CMAKE_BINARY_DIR}/gen/${name}.cc)
   if(ARG_EXECUTABLE)  # an executable's code is position independent in another way (-fPIE), and so is its header
+    nt_precompiled_header(${name} EXECUTABLE HEADERS ${ARG_HEADERS} DEPS ${ARG_DEPS})
+    target_compile_options(${name} PRIVATE -O0)
+    return()
+  endif()
+  nt_precompiled_header(${name} HEADERS ${ARG_HEADERS} DEPS ${ARG_DEPS})
+  nt_count_edges(${name})
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    nt_precompiled_header(${name}_cold HEADERS ${ARG_HEADERS} DEPS ${ARG_DEPS})
+    nt_optimize_cold(${name}_cold)
+  endif()
+endfunction()
+
+function(nt_precompiled_header name)
+  cmake_parse_arguments(ARG "EXECUTABLE" "" "HEADERS;DEPS" ${ARGN})
+  set(source ${CMAKE_BINARY_DIR}/gen/${name}.cc)
+  if(ARG_EXECUTABLE)
     file(GENERATE OUTPUT ${source} CONTENT "int main() {}\n")
     add_executable(${name} EXCLUDE_FROM_ALL ${source})
   else()
     file(GENERATE OUTPUT ${source} CONTENT "// Compiled for its precompiled header.\n")
     add_library(${name} OBJECT EXCLUDE_FROM_ALL ${source})
-    nt_count_edges(${name})
   endif()
   target_link_libraries(${name} PRIVATE nt_options ${ARG_DEPS})
   nt_precompiled_options(${name} PUBLIC)
-  if(ARG_EXECUTABLE)
-    target_compile_options(${name} PRIVATE -O0)
-  endif()
   target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
 endfunction()
 
@@ -53,11 +65,20 @@ function(nt_optimize_hot name)
   endif()
 endfunction()
 
-# nt_library(NAME [HOT] SRCS a.cc … DEPS target … [INTERFACE] [GRPC])
+# A quarter of the time that -O2 takes.
+function(nt_optimize_cold name)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${name} PRIVATE -O1)
+  endif()
+endfunction()
+
+# nt_library(NAME [HOT | COLD] SRCS a.cc … DEPS target … [INTERFACE] [GRPC] [APART])
 # HOT: its tests work through so much that sanitizers' builds compile it with -O1; not together with GRPC.
+# COLD: it handles commands, requests and settings, and no events: release builds compile it with -O1.
 # GRPC: most of its files include gRPC, so compile them on top of the precompiled gRPC headers.
+# APART: without precompiled headers, because it is compiled with other flags or does not link fmt.
 function(nt_library name)
-  cmake_parse_arguments(ARG "INTERFACE;GRPC;HOT" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "INTERFACE;GRPC;HOT;COLD;APART" "" "SRCS;DEPS" ${ARGN})
   if(ARG_INTERFACE)
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE nt_options ${ARG_DEPS})
@@ -69,9 +90,20 @@ function(nt_library name)
   if(ARG_HOT)
     nt_optimize_hot(${name})
   endif()
-  if(ARG_GRPC)
-    nt_reuse_precompiled(${name} nt_precompiled_grpc)
+  if(ARG_COLD)
+    nt_optimize_cold(${name})
   endif()
+  if(ARG_INTERFACE OR ARG_APART OR (ARG_HOT AND NEURONTRACE_SANITIZE))  # what is hot has other flags
+    return()
+  endif()
+  set(precompiled nt_precompiled_std)
+  if(ARG_GRPC)
+    set(precompiled nt_precompiled_grpc)
+  endif()
+  if(ARG_COLD AND TARGET ${precompiled}_cold)
+    set(precompiled ${precompiled}_cold)
+  endif()
+  nt_reuse_precompiled(${name} ${precompiled})
 endfunction()
 
 # ctest takes two tests of one name, in two folders, and gives the first one's labels to both.
@@ -155,14 +187,18 @@ function(nt_benchmark name)
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_BENCHMARK_TARGETS ${name})
 endfunction()
 
-# nt_program(NAME SRCS main.cc … DEPS target …): an installed program in bin/.
+# nt_program(NAME [GRPC] SRCS main.cc … DEPS target …): an installed program in bin/. GRPC as for nt_library.
 function(nt_program name)
   if(NEURONTRACE_FUZZERS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "GRPC" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  if(ARG_GRPC)
+    target_compile_options(${name} PRIVATE -fPIC)  # instead of -fPIE: as the precompiled headers are
+    nt_reuse_precompiled(${name} nt_precompiled_grpc)
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 endfunction()
 

@@ -2,8 +2,11 @@
 import {ApiClient} from './api/api_client';
 import {ApiError, describeError} from './api/api_error';
 import {Session} from './api/api_types';
-import {CertificatePage} from './manager/certificate_page';
+import {CapturePage} from './manager/capture_page';
 import {ManagerPage} from './manager/manager_page';
+import {safeText} from './model/safe_text';
+import {setWorkerScript} from './timeline/painter';
+import {startSceneWorker} from './timeline/scene_canvas';
 import {timelineLoading, TimelinePage} from './timeline/timeline_page';
 import {TimelineState} from './timeline/timeline_state';
 import {button, element, notice, replaceChildren} from './widgets/dom';
@@ -11,7 +14,7 @@ import {Navigation, Page} from './widgets/navigation';
 import {Theme} from './widgets/theme';
 import {Toasts} from './widgets/toasts';
 
-// Shows the page that the address names: the manager, a capture's timeline, or its certificate.
+// Shows the page that the address names: the manager, a capture's timeline, or what is known about it.
 class App implements Navigation {
   private readonly api = new ApiClient();
   private readonly theme = new Theme();
@@ -34,7 +37,8 @@ class App implements Navigation {
   }
 
   private async show(): Promise<void> {
-    const path = this.shownPath = location.pathname, match = /^\/capture\/([^/]+)(\/certificate)?\/?$/.exec(path);
+    const path = this.shownPath = location.pathname,
+          match = /^\/capture\/([^/]+)(\/about|\/certificate)?\/?$/.exec(path);
     this.page?.close();
     this.page = null;
     replaceChildren(this.root, match ? timelineLoading(decode(match[1])) : notice('loading', 'Loading'));
@@ -44,15 +48,15 @@ class App implements Navigation {
                          : new ManagerPage(this.api, this.toasts, this, this.theme, this.session);
       if (this.shownPath !== path) return page.close();
       this.page = page;
-      document.title = match ? `${decode(match[1])} · neurontrace` : 'neurontrace';
+      document.title = match ? `${safeText(decode(match[1]), 100)} · neurontrace` : 'neurontrace';
       replaceChildren(this.root, page.element);
     } catch (error) {
       this.fail(error);
     }
   }
 
-  private async capturePage(id: string, isCertificate: boolean): Promise<Page> {
-    if (isCertificate) return new CertificatePage(this.api, this, id);
+  private async capturePage(id: string, isAbout: boolean): Promise<Page> {
+    if (isAbout) return new CapturePage(this.api, this, id);
     const state = new TimelineState(id, await this.api.layout(id));
     return new TimelinePage(this.api, this.toasts, this, this.theme, state);
   }
@@ -70,7 +74,7 @@ class App implements Navigation {
   private askToken(error: ApiError): void {
     const input = element('input', {type: 'password', id: 'token', autocomplete: 'current-password', required: true});
     const problem = element('p', {class: 'bad', role: 'alert'});
-    const text = 'A token is needed. It is in the address that neurontrace view printed.';
+    const text = `A token is needed: ${error.message}.`;
     const form = element('form', {class: 'sign-in'}, element('h1', {}, 'neurontrace'), element('p', {}, text),
                          element('label', {class: 'field', for: 'token'}, element('span', {}, 'Token'), input), problem,
                          element('button', {type: 'submit', class: 'primary'}, 'Sign in'),
@@ -99,4 +103,11 @@ class App implements Navigation {
     }
   }
 
-  new App().start();
+  // The worker that draws loads this script too, and has no document.
+  if(typeof document === 'undefined') {
+    startSceneWorker();
+  }
+  else {
+    setWorkerScript((document.currentScript as HTMLScriptElement | null)?.src ?? '');
+    new App().start();
+  }

@@ -121,7 +121,7 @@ class MockCapture:
             "warnings": warnings,
             "instances": self.instances,
             "streams": streams,
-            "markers": [],
+            "markers": [{"kind": "started", "ns": begin, "detail": ""}],
         }
 
     def steps(self):
@@ -158,27 +158,26 @@ class MockCapture:
         def samples(base, spread):
             return [(self.begin + i * STEP, base + spread * chance.random()) for i in range(self.steps())]
 
+        counters = [
+            ("host_cpu average util_percent", 100.0, samples(35, 30)),
+            ("host_cpu 0 util_percent", 100.0, samples(20, 60)),
+            ("host_cpu 1 util_percent", 100.0, samples(30, 60)),
+            ("host_memory used_percent", 100.0, samples(33, 4)),
+            ("host_memory used_bytes", 197e9, samples(170e9, 20e9)),
+            ("host_memory total_bytes", 512e9, samples(512e9, 0)),
+        ]
         return [
             {
-                "row": 1,
-                "name": "CPU",
+                "row": number + 1,
+                "name": name,
                 "source": "counter",
-                "order": 0,
-                "unit": "%",
-                "max": 100.0,
+                "order": number,
+                "unit": "B" if name.endswith("bytes") else "%",
+                "max": highest,
                 "events": [],
-                "samples": samples(35, 30),
-            },
-            {
-                "row": 2,
-                "name": "memory",
-                "source": "counter",
-                "order": 1,
-                "unit": "GB",
-                "max": 512.0,
-                "events": [],
-                "samples": samples(180, 20),
-            },
+                "samples": taken,
+            }
+            for number, (name, highest, taken) in enumerate(counters)
         ]
 
     def core_rows(self, stream):
@@ -250,38 +249,16 @@ class MockCapture:
             at += length + 120000
 
     def event_json(self, stream, row, event):
-        start, duration, name, depth, seed, _ = event
-        links = []
-        if name.startswith(("cc_running", "enc_barrier")):
-            for other in self.streams[:30]:
-                if other["gid"] is not None and other is not stream:
-                    partner = next(
-                        (e for e in self.rows(other)[0]["events"] if e[2] == name and abs(e[0] - start) < SLOT // 2),
-                        None,
-                    )
-                    if partner:
-                        links.append(
-                            {
-                                "kind": "collective",
-                                "stream": other["number"],
-                                "row": ROW_RUNTIME,
-                                "start_ns": str(partner[0]),
-                                "name": f"{name} on {other['label']}",
-                            }
-                        )
+        _, _, name, _, seed, _ = event
+        linked = self.linked_json(stream, row, event)
         return {
-            "stream": stream["number"],
-            "row": row["row"],
-            "name": name,
+            **linked,
             "type": name.split(" ")[0],
             "phase": "span",
-            "start_ns": str(start),
-            "end_ns": str(start + duration),
-            "duration_ns": str(duration),
-            "depth": depth,
+            "duration_ns": str(event[1]),
             "flags": [],
-            "id": str(start % 1000003),
             "sequence_id": str(seed),
+            "bound_known": stream["bound_known"],
             "bound_ns": stream["bound_ns"],
             "args": {
                 "model": "llama-70b.neff",
@@ -290,7 +267,104 @@ class MockCapture:
                 "bytes": "67108864",
                 "hostile": "<script>alert(1)</script>",
             },
-            "links": links,
+        }
+
+    @staticmethod
+    def linked_json(stream, row, event):
+        """An event as links name it."""
+        start, duration, name, depth = event[:4]
+        return {
+            "id": f"{stream['number']}-{start}-{zlib.crc32(name.encode())}",
+            "stream": stream["number"],
+            "row": row["row"],
+            "row_name": row["name"],
+            "name": name,
+            "start_ns": str(start),
+            "end_ns": str(start + duration),
+            "depth": depth,
+        }
+
+    def find_event(self, event_id):
+        """(stream, row, event) with this id, or None."""
+        number, start, _ = event_id.split("-")
+        for stream in self.streams:
+            if stream["number"] != int(number):
+                continue
+            for row in self.rows(stream):
+                for event in row["events"]:
+                    if event[0] == int(start) and self.linked_json(stream, row, event)["id"] == event_id:
+                        return stream, row, event
+        return None
+
+    def links_of(self, place):
+        """The links of an event: an execution with its collectives, and these with those of other ranks."""
+        stream, row, event = place
+        start, duration, name = event[:3]
+        links = []
+
+        def add(kind, direction, other, of_row, found):
+            links.append(
+                {
+                    "kind": kind,
+                    "direction": direction,
+                    "direct": True,
+                    **self.linked_json(other, of_row, found),
+                }
+            )
+
+        is_collective = name.startswith(("cc_running", "enc_barrier"))
+        if is_collective or name == "nc_exec_running":
+            for other in row["events"]:
+                if is_collective and other[2] == "nc_exec_running" and other[0] <= start < other[0] + other[1]:
+                    add("execution_part", "upstream", stream, row, other)
+                if not is_collective and other[2].startswith("cc_running") and start <= other[0] < start + duration:
+                    add("execution_part", "downstream", stream, row, other)
+        if is_collective:
+            partners = []
+            for other in self.streams[:30]:
+                if other["gid"] is None or other is stream:
+                    continue
+                of_row = self.rows(other)[0]
+                for found in of_row["events"]:
+                    if found[2] == name and abs(found[0] - start) < SLOT // 2:
+                        partners.append((found, other, of_row))
+                        break
+            for found, other, of_row in sorted(partners, key=lambda partner: -partner[0][0]):
+                add("collective", "upstream" if found[0] > start else "downstream", other, of_row, found)
+        return links
+
+    def links(self, event_id, direction, depth, breadth):
+        """The answer of links, or None if there is no such event."""
+        place = self.find_event(event_id)
+        if place is None:
+            return None
+        own, links, chain, cut = self.linked_json(*place), self.links_of(place), [], None
+        seen, waiting = {event_id}, [(event_id, 1, links)] if direction else []
+        while waiting:
+            before, distance, found = waiting.pop(0)
+            wanted = [link for link in found if link["direction"] == direction and link["id"] not in seen]
+            if direction == "upstream":
+                last = next((link for link in wanted if link["kind"] == "collective"), None)
+                wanted = [link for link in wanted if link["kind"] != "collective" or link is last]
+            if len(wanted) > breadth:
+                cut = f"of one event at most {breadth} links are followed"
+            for link in wanted[:breadth]:
+                seen.add(link["id"])
+                chain.append({"distance": distance, "from": before, **link})
+                if distance < depth:
+                    waiting.append((link["id"], distance + 1, self.links_of(self.find_event(link["id"]))))
+        is_alone = own["name"].startswith("cc_running") and not any(link["kind"] == "collective" for link in links)
+        return {
+            "event": own,
+            "links": links[:64],
+            "more": str(max(0, len(links) - 64)),
+            "unlinked": ["no other rank has an event with its exec_id and op_id"] if is_alone else [],
+            "chain": chain[:64],
+            "from_ns": str(int(own["start_ns"]) - 10**9),
+            "to_ns": str(int(own["end_ns"]) + 10**9),
+            "cut": cut,
+            "scanned_chunks": 3,
+            "complete": True,
         }
 
     def agents(self):

@@ -3,9 +3,10 @@
 
 import array
 import json
+import math
 import struct
 
-from mock_capture import CATEGORIES, LATE_GID, MS, SLOT, STEP, category_of
+from mock_capture import CATEGORIES, LAYERS, MS, SLOT, STEP, category_of
 
 INSTANT, MERGED, CLIPPED_LEFT, CLIPPED_RIGHT = 4, 8, 16, 32
 
@@ -119,6 +120,9 @@ def spans(capture, streams, low, high, px):
     return frame(header, columns)
 
 
+METRICS = {"busy": "share", "wait": "share", "events": "events", "late": "ns", "step": "ns"}
+
+
 def heat_value(capture, metric, stream, step):
     """The same formulas as the events are made by, without making them."""
     gid = stream["gid"]
@@ -127,34 +131,94 @@ def heat_value(capture, metric, stream, step):
     if metric == "busy":
         return min(1.0, (14 * MS + jitter * 0.9 * MS + late) / SLOT)
     if metric == "wait":
-        return 1.0 * (4.5 * MS - jitter * 0.9 * MS - late)
+        return (4.5 * MS - jitter * 0.9 * MS - late) / SLOT
+    if metric == "events":
+        return float(capture.event_count(stream) // max(1, capture.steps()))
     if metric == "late":
-        return jitter * 1600 if gid != LATE_GID else late + jitter * 1600
-    return STEP - 6 * MS + jitter * 1900 + (late * 12 if gid == LATE_GID else 0)
+        return (jitter - 0.5) * 1600 + late
+    return (jitter - 0.5) * 1900 + late * LAYERS
 
 
-def heat(capture, metric, low, high, columns, by):
-    streams = [stream for stream in capture.streams if stream["gid"] is not None]
-    steps = list(range(min(columns, capture.steps()))) if by == "step" else None
-    columns = len(steps) if steps is not None else columns
-    values = array.array("f")
+def cell_bound(metric, stream):
+    """How far a difference may be from the truth: not a number if that is not known."""
+    if metric == "step":
+        return 0.0
+    return 2.0 * int(stream["bound_ns"]) if stream["bound_known"] else math.nan
+
+
+def badness(value, bound):
+    """A key by which the worst cell is the largest: certainly late, then perhaps, then certainly early."""
+    if math.isnan(value):
+        return (-1, 0.0)
+    return (2 if value > bound else 0 if value < -bound else 1, value)
+
+
+def heat_cells(capture, metric, streams, steps):
+    """The values of each stream in these steps."""
+    cells = []
     for stream in streams:
-        known = {}
-        for column in range(columns):
-            at = low + (high - low) * column // columns
-            step = steps[column] if steps is not None else (at - capture.begin) // STEP
-            if step not in known:
-                moment = capture.begin + step * STEP + STEP // 2
-                missing = any(gap["begin_ns"] <= moment < gap["end_ns"] for gap in stream["gaps"])
-                known[step] = float("nan") if missing else heat_value(capture, metric, stream, step)
-            values.append(known[step])
+        values = []
+        for step in steps:
+            moment = capture.begin + step * STEP + STEP // 2
+            missing = any(gap["begin_ns"] <= moment < gap["end_ns"] for gap in stream["gaps"])
+            values.append(math.nan if missing else heat_value(capture, metric, stream, step))
+        cells.append(values)
+    return cells
+
+
+def heat(capture, metric, low, high, columns, lines, by, sort):
+    streams = [stream for stream in capture.streams if stream["gid"] is not None]
+    has_bounds, is_by_step = METRICS[metric] == "ns", by == "step"
+    columns = min(columns, capture.steps()) if is_by_step else columns
+    # Columns of one step are equal, so that each is computed once.
+    step_of = [c if is_by_step else (low + (high - low) * c // columns - capture.begin) // STEP for c in range(columns)]
+    steps = sorted(set(step_of))
+    place_of = [steps.index(step) for step in step_of]
+    cells = heat_cells(capture, metric, streams, steps)
+    bounds = [cell_bound(metric, stream) if has_bounds else 0.0 for stream in streams]
+    order = list(range(len(streams)))
+    if sort == "worst":
+        order.sort(key=lambda row: max(badness(value, bounds[row]) for value in cells[row]), reverse=True)
+    lines = min(lines, len(order))
+    begins = [len(order) * line // lines for line in range(lines)] + [len(order)]
+    values, cell_bounds, chosen = array.array("f"), array.array("f"), array.array("I")
+    for line in range(lines):
+        rows = range(begins[line], begins[line + 1])
+        worst = [
+            max(rows, key=lambda row, place=place: badness(cells[order[row]][place], bounds[order[row]]))
+            for place in range(len(steps))
+        ]
+        for place in place_of:
+            values.append(cells[order[worst[place]]][place])
+            cell_bounds.append(bounds[order[worst[place]]])
+            chosen.append(worst[place] - begins[line])
     header = {
         "metric": metric,
-        "unit": "share" if metric == "busy" else "ns",
+        "unit": METRICS[metric],
         "columns": columns,
         "from": str(low),
         "to": str(high),
-        "steps": steps,
-        "rows": [{"stream": s["number"], "gid": s["gid"], "bound_ns": s["bound_ns"]} for s in streams],
+        "complete": True,
+        "has_bounds": has_bounds,
+        "steps": [str(step) for step in range(columns)] if is_by_step else None,
+        "reason": None,
+        "warnings": [],
+        "rows": [
+            {"stream": streams[row]["number"], **{key: streams[row][key] for key in ("gid", "bound_known", "bound_ns")}}
+            for row in order
+        ],
+        "lines": begins[:-1],
     }
-    return frame(header, values.tobytes())
+    if is_by_step:
+        header.update(
+            steps_per_column=1,
+            step_begin_ns=[str(capture.begin + step * STEP) for step in range(columns)],
+            step_end_ns=[str(capture.begin + (step + 1) * STEP) for step in range(columns)],
+            step_source="barrier",
+        )
+    columns_of_bytes = values.tobytes()
+    if has_bounds:
+        columns_of_bytes += cell_bounds.tobytes()
+    if lines < len(order):
+        columns_of_bytes += chosen.tobytes()
+    return frame(header, columns_of_bytes)

@@ -162,6 +162,7 @@ class Store:
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     store = None
+    downloads = {}  # by the name that the page gave
     options = None
 
     def log_message(self, *args):
@@ -215,6 +216,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if method == "POST"
                 else {"captures": [self.store.capture_json(capture_id) for capture_id in self.store.captures]}
             )
+        if path.startswith("/downloads/"):
+            return self.download(method, path.rsplit("/", 1)[1])
         match = re.fullmatch(r"/captures/([^/]+)(?:/(\w+))?", path)
         if match:
             return self.capture(method, urllib.parse.unquote(match.group(1)), match.group(2), query, body)
@@ -224,6 +227,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "/workers": capture.workers,
             "/clocks": capture.clocks,
             "/triggers": triggers,
+            "/standing-exports": standing_exports,
         }
         if path in tables:
             return tables[path]()
@@ -279,19 +283,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
             del self.store.captures[capture_id], self.store.made[capture_id]
             return {}
         if method == "PATCH":
+            if not body or set(body) - {"name", "starred", "add_tags", "remove_tags"}:
+                raise ApiError(400, "INVALID_ARGUMENT", "set name, starred, add_tags or remove_tags, and nothing else")
             entry["spec"]["name"] = capture.name = body.get("name", entry["spec"]["name"])
-            entry.update({key: body[key] for key in ("starred", "tags") if key in body})
+            entry["starred"] = body.get("starred", entry["starred"])
+            kept = set(entry["tags"]) - set(body.get("remove_tags", []))
+            entry["tags"] = sorted(kept | set(body.get("add_tags", [])))
         if what == "stop":
             capture.stop()
             entry["stoppedRealtimeNs"] = str(time.time_ns())
-        actions = {"layout": capture.layout, "certificate": lambda: self.store.certificate(capture_id)}
+        actions = {
+            "layout": capture.layout,
+            "certificate": lambda: self.store.certificate(capture_id),
+            "artifacts": artifacts,
+        }
         if what in actions:
             return actions[what]()
         if what == "watch":
             return self.watch(capture)
-        if what in ("spans", "events", "search", "summary", "heat", "export"):
+        if what in ("spans", "events", "search", "summary", "heat", "links", "export", "artifact"):
             return getattr(self, what)(capture, query)
-        return self.store.capture_json(capture_id)
+        return {**self.store.capture_json(capture_id), "certificate": self.store.certificate(capture_id)}
 
     def window(self, capture, query):
         low, high = int(query.get("from", capture.begin)), int(query.get("to", capture.end))
@@ -327,6 +339,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "scanned_chunks": len(found) // 100 + 1,
         }
 
+    def links(self, capture, query):
+        chain = query.get("chain", "")
+        if not re.fullmatch(r"\d+-\d+-\d+", query.get("event", "")) or chain not in ("", "upstream", "downstream"):
+            raise ApiError(400, "INVALID_ARGUMENT", "event is not an id, or chain is unknown")
+        answer = capture.links(query["event"], chain, int(query.get("depth", 8)), int(query.get("breadth", 3)))
+        if answer is None:
+            raise ApiError(404, "NOT_FOUND", f"event: '{query['event']}' is not in the capture")
+        return answer
+
     def search(self, capture, query):
         low, high = self.window(capture, query)
         terms, hits, density, ranks, total = parse(query["q"]), [], [0] * 512, set(), 0
@@ -338,15 +359,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                         total += 1
                         ranks.add(stream["number"])
                         density[min(511, (event[0] - low) * 512 // max(1, high - low))] += 1
-                        hits.append(
-                            {
-                                "stream": stream["number"],
-                                "row": row["row"],
-                                "name": event[2],
-                                "start_ns": str(event[0]),
-                                "duration_ns": str(event[1]),
-                            }
-                        )
+                        hits.append({**capture.linked_json(stream, row, event), "duration_ns": str(event[1])})
         hits.sort(key=lambda hit: int(hit["start_ns"]))
         return {
             "hits": hits[: int(query.get("limit", 1000))],
@@ -387,18 +400,44 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def heat(self, capture, query):
         low, high = self.window(capture, query)
-        return mock_frames.heat(
-            capture, query["metric"], low, high, int(query.get("columns", 400)), query.get("by", "time")
-        )
+        metric, by, sort = query.get("metric", "busy"), query.get("by", "time"), query.get("sort", "rank")
+        if metric not in mock_frames.METRICS or sort not in ("rank", "worst"):
+            raise ApiError(400, "INVALID_ARGUMENT", f"metric '{metric}' or sort '{sort}' is unknown")
+        if by == "step" and mock_frames.METRICS[metric] != "ns":
+            raise ApiError(400, "INVALID_ARGUMENT", f"a map of {metric} has columns by time only")
+        columns, lines = int(query.get("columns", 400)), int(query.get("lines", 16384))
+        return mock_frames.heat(capture, metric, low, high, columns, lines, by, sort)
 
     def export(self, capture, query):
         body = json.dumps({"traceEvents": [], "capture": capture.id, "query": query}).encode()
-        self.send(
-            200,
-            body,
-            "application/octet-stream",
-            {"Content-Disposition": f'attachment; filename="{capture.id}.{query["format"]}"'},
-        )
+        self.attach(f'{capture.id}.{query["format"]}', body, query)
+
+    def artifact(self, _, query):
+        found = [one for one in artifacts()["artifacts"] if one["sha256"] == query.get("sha256")]
+        if not found:
+            raise ApiError(404, "NOT_FOUND", "the capture has no artifact with this SHA-256")
+        self.attach(found[0]["path"].rsplit("/", 1)[1], bytes(int(found[0]["bytes"])), query)
+
+    def attach(self, name, body, query):
+        """Sends a file, whose download takes a few seconds if it has a name."""
+        steps = 8 if "download" in query else 1
+        state = self.downloads[query.get("download", "")] = {
+            "state": "running", "file": name, "bytes": "0", "bytes_total": "0", "chunks_read": "0",
+            "chunks_total": str(steps), "incomplete": False, "verdict": "", "warnings": [], "notes": []}
+        for step in range(steps):
+            if state["state"] != "running":
+                self.close_connection = True
+                return
+            state.update(chunks_read=str(step), bytes=str(len(body) * step // steps))
+            time.sleep(0.5 if steps > 1 else 0)
+        state.update(state="done", bytes=str(len(body)), notes=["a mock has no events"])
+        self.send(200, body, "application/octet-stream", {"Content-Disposition": f'attachment; filename="{name}"'})
+
+    def download(self, method, name):
+        state = self.downloads.get(name, {"state": "unknown"})
+        if method == "DELETE" and state["state"] == "running":
+            state["state"] = "cancelled"
+        return state
 
     def watch(self, capture):
         self.send_response(200)
@@ -448,6 +487,36 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
         except OSError:  # the page cancels requests that are superseded
             self.close_connection = True
+
+
+def artifacts():
+    files = [
+        ("395760075800974_instid_0_vnc_0.ntff", "ntff", 81234),
+        ("neff_395760075800974.neff", "neff", 6500000),
+        ("1776672348756756905/ntrace.pb", "ntrace", 912),
+    ]
+    place = "i-0a00005e2d_pid_812/"
+    return {
+        "artifacts": [
+            {"path": place + name, "kind": kind, "sha256": f"{size:064x}", "bytes": str(size),
+             "instanceId": "i-0a00005e2d", "pid": 812}
+            for name, kind, size in files
+        ],
+        "missing": [{"path": place + "profile_nc_9_session_1.ntff", "bytes": "20000000000", "reason": "too large"}],
+        "hidden": "2",
+    }
+
+
+def standing_exports():
+    return {
+        "exports": [
+            {"name": "nightly", "to": "/fsx/traces", "formats": ["perfetto", "parquet"], "capture": "nightly*",
+             "incomplete": True, "pending": "1", "done": "41", "runningCapture": "01JDQ5S7Z3DEMO000000000001",
+             "lastRealtimeNs": str(time.time_ns() - 3600 * 10**9), "lastWrittenTo": "/fsx/traces/neurontrace_01JD"},
+            {"name": "bucket", "to": "s3://traces/<b>", "formats": ["json"], "job": "llama-70b", "failed": "2",
+             "lastRealtimeNs": str(time.time_ns() - 60 * 10**9), "lastProblem": "the bucket is not there"},
+        ]
+    }
 
 
 def triggers():

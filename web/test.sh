@@ -10,5 +10,5 @@ done
 tsc --noEmit -p .
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-esbuild model/*.test.ts --bundle --platform=node --target=node18 --format=cjs --outdir="$out" --log-level=warning
+esbuild */*.test.ts --bundle --platform=node --target=node18 --format=cjs --outdir="$out" --log-level=warning
 node --test "$out"

@@ -20,6 +20,9 @@ std::string ReadEnvironment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// Returns the only caller without TLS.
+Caller Anybody() { return {.name = "anybody", .role = Role::kAdmin}; }
+
 // Returns null if Kubernetes tokens are not accepted. Fails if they are to be accepted and this
 // process does not run in a pod. Warns of rules that can match no caller.
 absl::StatusOr<std::unique_ptr<TokenReviews>> OpenTokenReviews(
@@ -77,12 +80,31 @@ AccessControl::AccessControl(const Options& options, const Deps& deps,
       audit_(std::move(audit)),
       token_reviews_(std::move(token_reviews)) {
   // Without TLS nobody can be identified.
-  if (options.has_tls) authenticator_.emplace(*policy_, deps.machine_clock, token_reviews_.get());
+  if (!options.has_tls) return;
+  authenticator_.emplace(*policy_, deps.machine_clock, token_reviews_.get());
+  interceptor_ = std::make_shared<AuthInterceptor>(
+      AuthInterceptor::Deps{*authenticator_, *audit_, clock_, registry_, call_limits_});
 }
 
 absl::StatusOr<Caller> AccessControl::CallerOf(const grpc::ServerContext& context) const {
-  if (!authenticator_) return Caller{.name = "anybody", .role = Role::kAdmin};
+  if (!authenticator_) return Anybody();
+  if (const auto page = page_callers_.Find(context.client_metadata())) {
+    return authenticator_->Find(page->credentials);
+  }
   return authenticator_->Find(*context.auth_context(), context.client_metadata());
+}
+
+std::string AccessControl::PeerOf(const grpc::ServerContext& context) const {
+  const auto page = page_callers_.Find(context.client_metadata());
+  return page == nullptr ? context.peer() : page->from;
+}
+
+// What the page itself asks for most is what all of it needs. Its calls are judged again.
+absl::StatusOr<Caller> AccessControl::AdmitPage(const Credentials& credentials,
+                                                const std::string& from) {
+  constexpr std::string_view kPageCall = "/neurontrace.v1.OperatorService/GetView";
+  if (interceptor_ == nullptr) return Anybody();
+  return interceptor_->Admit(credentials, kPageCall, from);
 }
 
 // Refusals before the handler are counted by AuthInterceptor.
@@ -98,11 +120,9 @@ void AccessControl::RecordCall(const AuditEntry& entry) {
 std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> AccessControl::MakeInterceptors(
     const std::shared_ptr<PeerSlots>& slots) {
   std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> interceptors;
-  if (!authenticator_) return interceptors;
-  const auto interceptor = std::make_shared<AuthInterceptor>(
-      AuthInterceptor::Deps{*authenticator_, *audit_, clock_, registry_, call_limits_});
+  if (interceptor_ == nullptr) return interceptors;
   for (size_t slot = 0; slot < slots->size(); ++slot) {
-    interceptors.push_back(std::make_shared<SlotGuard>(interceptor, slots, slot));
+    interceptors.push_back(std::make_shared<SlotGuard>(interceptor_, slots, slot));
   }
   return interceptors;
 }

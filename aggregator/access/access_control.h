@@ -18,6 +18,7 @@
 #include "aggregator/access/auth_interceptor.h"
 #include "aggregator/access/authenticator.h"
 #include "aggregator/access/call_limits.h"
+#include "aggregator/access/page_callers.h"
 #include "aggregator/access/token_reviews.h"
 #include "lib/base/clock.h"
 #include "lib/health/metric_builders.h"
@@ -61,9 +62,19 @@ class AccessControl final : public CallAdmission {
   AuditLog& audit() { return *audit_; }
   // Returns whether callers are identified, which needs TLS; otherwise all are equal.
   bool identifies_callers() const { return authenticator_.has_value(); }
-  // Returns who makes the call. Fails as Authenticator::Find does. Without TLS every caller is an
-  // administrator: the port is loopback-only, or the operator opted in.
+  // Returns who makes the call: the caller of the page's ticket, if it has one. Fails as
+  // Authenticator::Find does. Without TLS every caller is an administrator: the port is
+  // loopback-only, or the operator opted in.
   absl::StatusOr<Caller> CallerOf(const grpc::ServerContext& context) const;
+  // Returns the address of the other end, as gRPC writes it: that of the browser for a call of the
+  // page.
+  std::string PeerOf(const grpc::ServerContext& context) const;
+  // Judges a request at the page's port as AuthInterceptor judges calls: it needs a viewer. `from`
+  // is the peer, as gRPC writes it. Returns the caller, or the refusal, which is counted and
+  // written to the audit log.
+  absl::StatusOr<Caller> AdmitPage(const Credentials& credentials, const std::string& from);
+  // The tickets of the page's calls within this process, which AuthInterceptor does not see.
+  PageCallers& page_callers() { return page_callers_; }
   // Implements CallAdmission for the agents' services, as AuthInterceptor does not limit agents.
   absl::Status AdmitAgent(const std::string& peer) override {
     return call_limits_.AdmitAgent(peer);
@@ -99,6 +110,9 @@ class AccessControl final : public CallAdmission {
   const std::unique_ptr<TokenReviews> token_reviews_;  // null: Kubernetes tokens are not accepted
   // Refers to policy_ and token_reviews_, so it is declared after them.
   std::optional<Authenticator> authenticator_;  // empty without TLS; constant
+  // Refers to all of the above. Null without TLS.
+  std::shared_ptr<AuthInterceptor> interceptor_;
+  PageCallers page_callers_;
 };
 
 }  // namespace neurontrace

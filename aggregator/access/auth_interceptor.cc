@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "lib/base/status.h"
 #include "lib/trace/access_limits.h"
@@ -23,12 +24,28 @@ grpc::Status AuthInterceptor::Process(const Metadata& metadata, const grpc::Auth
   AuditEntry entry{.action = kCallAction};
   entry.outcome = Judge(metadata, context, entry);
   if (entry.outcome.ok()) return grpc::Status::OK;
+  const grpc::Status answer = ToGrpcStatus(entry.outcome);
+  RecordRefusal(std::move(entry), from);
+  return answer;
+}
+
+absl::StatusOr<Caller> AuthInterceptor::Admit(const Credentials& credentials, std::string_view call,
+                                              const std::string& from) {
+  AuditEntry entry{.action = kCallAction};
+  entry.detail = call;
+  auto caller = deps_.callers.Find(credentials);
+  entry.outcome = caller.ok() ? JudgeCaller(*caller, call, entry) : caller.status();
+  if (entry.outcome.ok()) return caller;
+  const absl::Status refusal = entry.outcome;
+  RecordRefusal(std::move(entry), [&from] { return from; });
+  return refusal;
+}
+
+void AuthInterceptor::RecordRefusal(AuditEntry entry, const std::function<std::string()>& from) {
   CounterOf(entry.outcome).Increment();
-  if (CanWrite()) {
-    entry.from = from();
-    deps_.audit.Write(entry);
-  }
-  return ToGrpcStatus(entry.outcome);
+  if (!CanWrite()) return;
+  entry.from = from();
+  deps_.audit.Write(entry);
 }
 
 // The status decides: too frequent, not verifiable now, not permitted, else not identified.
@@ -38,7 +55,7 @@ prometheus::Counter& AuthInterceptor::CounterOf(const absl::Status& refusal) {
   return absl::IsPermissionDenied(refusal) ? refused_role_ : refused_unknown_;
 }
 
-// The caller is identified first, then its role is checked, then its rate. Frequent calls that are
+// The caller is identified first, then its role is checked, then its rate: frequent calls that are
 // not permitted count, so that guessing is limited as well.
 absl::Status AuthInterceptor::Judge(const Metadata& metadata, const grpc::AuthContext& context,
                                     AuditEntry& entry) const {
@@ -48,6 +65,11 @@ absl::Status AuthInterceptor::Judge(const Metadata& metadata, const grpc::AuthCo
   const std::string_view call(path->second.data(), path->second.size());
   entry.detail = call;
   ASSIGN_OR_RETURN(const Caller caller, deps_.callers.Find(context, metadata));
+  return JudgeCaller(caller, call, entry);
+}
+
+absl::Status AuthInterceptor::JudgeCaller(const Caller& caller, std::string_view call,
+                                          AuditEntry& entry) const {
   entry.caller = caller.name;
   entry.role = ToString(caller.role);
   const absl::Status may = CheckCall(caller, call);

@@ -9,10 +9,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
+#include "absl/status/statusor.h"
 #include "aggregator/access/audit_log.h"
 #include "aggregator/access/authenticator.h"
 #include "aggregator/access/call_limits.h"
+#include "aggregator/access/role.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
 
@@ -46,11 +49,19 @@ class AuthInterceptor final {
   // Authenticator again.
   grpc::Status Process(const Metadata& metadata, const grpc::AuthContext& context,
                        const std::function<std::string()>& from);
+  // Does the same for a request at the page's port, and returns its caller. `call` is the path of a
+  // call that needs the same role.
+  absl::StatusOr<Caller> Admit(const Credentials& credentials, std::string_view call,
+                               const std::string& from);
 
  private:
   // Returns why the call is refused, or OK; fills `entry` with what is known of it.
   absl::Status Judge(const Metadata& metadata, const grpc::AuthContext& context,
                      AuditEntry& entry) const;
+  // Checks the role and the rate of a known caller. Fills `entry`.
+  absl::Status JudgeCaller(const Caller& caller, std::string_view call, AuditEntry& entry) const;
+  // Counts a refusal, and writes it to the audit log, if that is not flooded.
+  void RecordRefusal(AuditEntry entry, const std::function<std::string()>& from);
   // Returns the counter for the reason of a refusal.
   prometheus::Counter& CounterOf(const absl::Status& refusal);
   // Limits how many refusals per second are written: they must not displace what was done.

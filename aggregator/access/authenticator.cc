@@ -39,26 +39,35 @@ std::vector<std::string> IdentitiesOf(const grpc::AuthContext& context) {
 
 }  // namespace
 
-// A token, if there is one, decides who calls; the certificate of the connection can only limit it.
 absl::StatusOr<Caller> Authenticator::Find(const grpc::AuthContext& context,
                                            const Metadata& metadata) const {
-  const auto header = metadata.find(kAuthorization);
-  const std::vector<std::string> identities = IdentitiesOf(context);
-  if (header == metadata.end()) {
-    if (identities.empty()) {
+  Credentials credentials{.identities = IdentitiesOf(context)};
+  if (const auto pem = context.FindPropertyValues("x509_pem_cert"); !pem.empty()) {
+    credentials.certificate = ViewOf(pem.front());
+  }
+  if (const auto header = metadata.find(kAuthorization); header != metadata.end()) {
+    const std::string_view value = ViewOf(header->second);
+    // Two headers could be read differently by different programs, so they are refused.
+    if (!value.starts_with(kBearer) || metadata.count(kAuthorization) > 1) {
+      return absl::UnauthenticatedError("the call's credentials are not a bearer token");
+    }
+    credentials.token = value.substr(kBearer.size());
+  }
+  return Find(credentials);
+}
+
+// A token, if there is one, decides who calls; the certificate of the connection can only limit it.
+absl::StatusOr<Caller> Authenticator::Find(const Credentials& credentials) const {
+  if (!credentials.token) {
+    if (credentials.identities.empty()) {
       return absl::UnauthenticatedError(
           "the call has neither a certificate (--tls-cert, --tls-key) nor a token (--token-file)");
     }
-    return ByCertificate(context, identities);
+    return ByCertificate(credentials);
   }
-  const std::string_view value = ViewOf(header->second);
-  // Two headers could be read differently by different programs, so they are refused.
-  if (!value.starts_with(kBearer) || metadata.count(kAuthorization) > 1) {
-    return absl::UnauthenticatedError("the call's credentials are not a bearer token");
-  }
-  ASSIGN_OR_RETURN(const Caller by_token, ByToken(std::string(value.substr(kBearer.size()))));
-  if (identities.empty()) return by_token;
-  const auto by_certificate = ByCertificate(context, identities);
+  ASSIGN_OR_RETURN(const Caller by_token, ByToken(*credentials.token));
+  if (credentials.identities.empty()) return by_token;
+  const auto by_certificate = ByCertificate(credentials);
   // A certificate that no rule matches identifies a connection and limits nobody.
   if (absl::IsPermissionDenied(by_certificate.status())) return by_token;
   RETURN_IF_ERROR(by_certificate.status());
@@ -66,17 +75,15 @@ absl::StatusOr<Caller> Authenticator::Find(const grpc::AuthContext& context,
 }
 
 // The expiry is checked before the rules, as an expired certificate identifies nobody.
-absl::StatusOr<Caller> Authenticator::ByCertificate(
-    const grpc::AuthContext& context, const std::vector<std::string>& identities) const {
-  const auto pem = context.FindPropertyValues("x509_pem_cert");
-  RETURN_IF_ERROR(ends_.Check(pem.empty() ? "" : ViewOf(pem.front())));
-  std::optional<Caller> caller = book_.rules()->ByCertificate(identities);
+absl::StatusOr<Caller> Authenticator::ByCertificate(const Credentials& credentials) const {
+  RETURN_IF_ERROR(ends_.Check(credentials.certificate));
+  std::optional<Caller> caller = book_.rules()->ByCertificate(credentials.identities);
   if (caller) return *std::move(caller);
   return absl::PermissionDeniedError(
       CleanText(fmt::format("no access rule of the aggregator matches this certificate ({}); add a "
                             "rule to its --access file or, without that file, a URI "
                             "neurontrace:ROLE to the certificate (docs/operator/security.md)",
-                            fmt::join(identities, ", ")),
+                            fmt::join(credentials.identities, ", ")),
                 limits::kAuditTextBytesMax));
 }
 

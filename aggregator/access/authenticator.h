@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,14 @@
 #include "lib/trace/access_limits.h"
 
 namespace neurontrace {
+
+// What a caller presents. A plain value.
+struct Credentials {
+  // Of its verified certificate, as access files write them; empty: it has none.
+  std::vector<std::string> identities;
+  std::string certificate;           // in PEM
+  std::optional<std::string> token;  // a bearer token
+};
 
 // Determines who calls from what a connection and a call present. Any thread. Used by
 // AuthInterceptor before each call and by handlers within it.
@@ -38,11 +47,12 @@ class Authenticator {
   // and with UNAVAILABLE if a token cannot be verified now. A message says what the caller has to
   // change and contains no token.
   absl::StatusOr<Caller> Find(const grpc::AuthContext& context, const Metadata& metadata) const;
+  // Does the same for what a browser presents at the page's port.
+  absl::StatusOr<Caller> Find(const Credentials& credentials) const;
 
  private:
   // Return the caller of one kind of credential. Fail as Find does.
-  absl::StatusOr<Caller> ByCertificate(const grpc::AuthContext& context,
-                                       const std::vector<std::string>& identities) const;
+  absl::StatusOr<Caller> ByCertificate(const Credentials& credentials) const;
   absl::StatusOr<Caller> ByToken(const std::string& token) const;
   absl::StatusOr<Caller> ByServiceAccount(const std::string& token) const;
 

@@ -113,6 +113,13 @@ GuardedServer::GuardedServer(std::unique_ptr<ConnectionLog> log, std::unique_ptr
   server_->GetHealthCheckService()->SetServingStatus(true);
 }
 
+std::shared_ptr<grpc::Channel> GuardedServer::MakeChannelWithin() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(limits::kGrpcMessageBytesMax));
+  arguments.SetMaxSendMessageSize(static_cast<int>(limits::kGrpcMessageBytesMax));
+  return server_->InProcessChannel(arguments);
+}
+
 // Only the answers of health checks change; calls continue.
 void GuardedServer::AnnounceShutdown() { server_->GetHealthCheckService()->Shutdown(); }
 

@@ -49,6 +49,9 @@ class GuardedServer {
 
   // Returns the address with the actual port as HOST:PORT, for logs and for clients.
   const std::string& address() const { return address_; }
+  // Returns a channel to this server within the process, past its port, TLS and AuthInterceptor:
+  // for the page, whose calls have tickets (page_callers.h). Its calls end with the server.
+  std::shared_ptr<grpc::Channel> MakeChannelWithin() const;
   // Makes health checks report that this server stops serving. Called before its destruction. Load
   // balancers and clients then stop sending new calls, while those that are running continue.
   void AnnounceShutdown();

@@ -38,6 +38,7 @@ constexpr CallRule kCalls[] = {
     {"/neurontrace.v1.OperatorService/Export", Role::kViewer},
     {"/neurontrace.v1.OperatorService/StartCapture", Role::kOperator},
     {"/neurontrace.v1.OperatorService/StopCapture", Role::kOperator},
+    {"/neurontrace.v1.OperatorService/UpdateCapture", Role::kOperator},
     {"/neurontrace.v1.OperatorService/FireTrigger", Role::kOperator},
     {"/grpc.health.v1.Health/", Role::kViewer},
     {"/grpc.reflection.", Role::kViewer},
@@ -130,8 +131,9 @@ bool IsCheckedByItsHandler(std::string_view path) {
   constexpr std::string_view kService = "/neurontrace.v1.OperatorService/";
   if (!path.starts_with(kService)) return false;
   path.remove_prefix(kService.size());
-  constexpr std::array<std::string_view, 5> kCallsOfCaptures = {
-      "StartCapture", "StopCapture", "DeleteCapture", "FireTrigger", "Export"};
+  constexpr std::array<std::string_view, 7> kCallsOfCaptures = {
+      "StartCapture", "StopCapture", "DeleteCapture", "UpdateCapture",
+      "FireTrigger",  "Export",      "GetArtifact"};
   return std::ranges::find(kCallsOfCaptures, path) != kCallsOfCaptures.end();
 }
 

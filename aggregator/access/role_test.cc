@@ -13,6 +13,7 @@ using ::testing::HasSubstr;
 constexpr char kUpload[] = "/neurontrace.v1.AgentGateway/Upload";
 constexpr char kList[] = "/neurontrace.v1.OperatorService/ListCaptures";
 constexpr char kStart[] = "/neurontrace.v1.OperatorService/StartCapture";
+constexpr char kUpdate[] = "/neurontrace.v1.OperatorService/UpdateCapture";
 constexpr char kDelete[] = "/neurontrace.v1.OperatorService/DeleteCapture";
 
 std::string Refusal(Role role, std::string_view path) {
@@ -32,9 +33,21 @@ TEST(RoleTest, RolesIncludeLowerRoles) {
   EXPECT_EQ(Refusal(Role::kViewer, kStart),
             "'x' has the role viewer; StartCapture needs operator or higher");
   EXPECT_EQ(Refusal(Role::kOperator, kStart), "");
+  EXPECT_EQ(Refusal(Role::kViewer, kUpdate),
+            "'x' has the role viewer; UpdateCapture needs operator or higher");
+  EXPECT_EQ(Refusal(Role::kOperator, kUpdate), "");
   EXPECT_EQ(Refusal(Role::kOperator, kDelete),
             "'x' has the role operator; DeleteCapture needs admin");
   EXPECT_EQ(Refusal(Role::kAdmin, kDelete), "");
+}
+
+TEST(RoleTest, ViewersReadWhatThePageShows) {
+  for (const char* const call :
+       {"GetView", "ListArtifacts", "GetArtifact", "ListStandingExports"}) {
+    const std::string path = std::string("/neurontrace.v1.OperatorService/") + call;
+    EXPECT_EQ(Refusal(Role::kViewer, path), "");
+    EXPECT_NE(Refusal(Role::kAgent, path), "");
+  }
 }
 
 TEST(RoleTest, AgentRoleIsSeparate) {

@@ -214,6 +214,20 @@ const StandingRule* StandingQueue::FindRule(const std::string& name) const {
   return nullptr;
 }
 
+std::vector<StandingQueue::RuleCounts> StandingQueue::CountByRule() const {
+  std::map<std::string_view, RuleCounts> by_name;
+  for (const auto& [key, entry] : entries_) {
+    RuleCounts& counts = by_name[key.first];
+    counts.pending += entry.state == State::kPending;
+    counts.done += entry.state == State::kDone;
+    counts.failed += entry.state == State::kFailed;
+  }
+  std::vector<RuleCounts> counts;
+  counts.reserve(rules_.size());
+  for (const StandingRule& rule : rules_) counts.push_back(by_name[rule.name]);
+  return counts;
+}
+
 void StandingQueue::Offer(const CaptureRecord& record, uint64_t due_realtime_ns) {
   for (const StandingRule& rule : rules_) {
     if (record.ended_realtime_ns < since_.at(rule.name) || !Matches(rule, record)) continue;

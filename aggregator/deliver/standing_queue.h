@@ -102,6 +102,16 @@ class StandingQueue {
   absl::Status Save();
 
   const Counts& counts() const { return counts_; }
+  // Captures of one rule in each state, those of earlier processes included.
+  struct RuleCounts {
+    uint64_t pending = 0;
+    uint64_t done = 0;
+    uint64_t failed = 0;
+  };
+  // Returns them in the order of rules(); reads all entries.
+  std::vector<RuleCounts> CountByRule() const;
+  // Returns whether anything changed since the last successful Save.
+  bool has_changed() const { return has_changed_; }
   const std::vector<StandingRule>& rules() const { return rules_; }
 
  private:

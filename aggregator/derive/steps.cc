@@ -74,6 +74,7 @@ void StepFinder::AddFrameworkStep(const TimelineRecord& record, const ShapeField
   Step step{.source = StepSource::kFramework,
             .stream = record.stream,
             .number = *number,
+            .process_id = pid,
             .start_ns = record.start_ns,
             .end_ns = record.end_ns,
             .is_open = (record.flags & kOpen) != 0};

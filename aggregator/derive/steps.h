@@ -35,6 +35,8 @@ struct Step {
   uint32_t stream = 0;
   // N of ProfilerStep#N, step_num, or Execution::number.
   uint64_t number = 0;
+  // Of the worker, with kFramework only; 0 if it is not known.
+  uint64_t process_id = 0;
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
   // Executions that began in it, on all cores of the worker.

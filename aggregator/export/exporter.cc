@@ -161,7 +161,6 @@ absl::Status ReadBeforeWindow(ChunkSource& source, const ExportRequest& request,
                               TimelineHeader& header) {
   const uint64_t start_ns = request.filter.window_start_ns;
   if (start_ns == 0) return absl::OkStatus();
-  header.begin_ns = std::max(header.begin_ns, start_ns);
   // A window of one nanosecond yields only what reaches into the start, the earliest first.
   TimelineOptions options = OptionsOf(request);
   const uint64_t lookback_ns = options.lookback_ns;
@@ -265,7 +264,10 @@ absl::StatusOr<ExportSummary> RunExporter(ChunkSource& source, Exporter& exporte
   if (auto warning = WindowWarning(*reader, lookback_ns)) {
     header.warnings.push_back(*std::move(warning));
   }
-  RETURN_IF_ERROR(ReadBeforeWindow(source, request, header));
+  header.begin_ns = std::max(header.begin_ns, request.filter.window_start_ns);
+  if (exporter.reads_before_window()) {
+    RETURN_IF_ERROR(ReadBeforeWindow(source, request, header));
+  }
   // Declared before Begin, because the header points to it until Finish.
   SideReader side_reader(source, request);
   header.side_reader = &side_reader;
@@ -290,13 +292,14 @@ absl::StatusOr<ExportSummary> RunExporter(ChunkSource& source, Exporter& exporte
   }
   ExportSummary summary;
   summary.counts = reader->counts();
+  summary.progress = ProgressOf(summary.counts, exporter);
   // Those of the header come first: an exporter may have written them already.
   summary.warnings = header.warnings;
   const std::vector<std::string>& read = reader->warnings();
   summary.warnings.insert(summary.warnings.end(), read.begin() + read_before, read.end());
   summary.warnings.insert(summary.warnings.end(), request.warnings.begin(), request.warnings.end());
   RETURN_IF_ERROR(exporter.Finish(summary));
-  summary.progress = ProgressOf(summary.counts, exporter);
+  summary.progress.bytes_written = exporter.bytes_written();
   return summary;
 }
 

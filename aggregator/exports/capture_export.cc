@@ -72,6 +72,7 @@ class EmptySelection {
   std::string MissingInstances(const std::vector<StreamDescription>& streams) const;
   std::string MissingCores(const std::vector<StreamDescription>& streams) const;
   std::string MissingRanks(const std::vector<StreamDescription>& streams) const;
+  std::string MissingStreams(const std::vector<StreamDescription>& streams) const;
   absl::StatusOr<std::string> MissingTypes(const std::vector<StreamDescription>& streams) const;
   // Returns a clause if the window and the capture's events do not overlap.
   std::string OutsideOfTimes() const;
@@ -86,7 +87,7 @@ class EmptySelection {
 bool EmptySelection::IsChosen() const {
   return filter_.has_window() || request_.instance_ids_size() != 0 ||
          request_.neuron_cores_size() != 0 || request_.worker_gids_size() != 0 ||
-         request_.event_types_size() != 0;
+         request_.streams_size() != 0 || request_.event_types_size() != 0;
 }
 
 // Streams without events and samples of hosts count as absent.
@@ -100,8 +101,9 @@ absl::StatusOr<std::string> EmptySelection::Explain() const {
   if (streams.empty()) return "";
   ASSIGN_OR_RETURN(std::string types, MissingTypes(streams));
   std::string text;
-  for (const std::string& each : {MissingInstances(streams), MissingCores(streams),
-                                  MissingRanks(streams), std::move(types), OutsideOfTimes()}) {
+  for (const std::string& each :
+       {MissingInstances(streams), MissingCores(streams), MissingRanks(streams),
+        MissingStreams(streams), std::move(types), OutsideOfTimes()}) {
     if (!each.empty()) text += (text.empty() ? "" : "; ") + each;
   }
   return text.empty() ? "no event of the capture matches all filters" : text;
@@ -157,6 +159,20 @@ std::string EmptySelection::MissingRanks(const std::vector<StreamDescription>& s
   if (missing.empty()) return "";
   return fmt::format("the capture has no worker_gid {} (it has {})", missing,
                      there.empty() ? "none" : ToString(RangesOf({there.begin(), there.end()})));
+}
+
+std::string EmptySelection::MissingStreams(const std::vector<StreamDescription>& streams) const {
+  std::string missing;
+  for (const StreamRange& range : filter_.streams) {
+    if (std::ranges::any_of(streams, [&range](const StreamDescription& stream) {
+          return range.contains(stream.number);
+        })) {
+      continue;
+    }
+    missing +=
+        (missing.empty() ? "" : ",") + ToString(std::vector<RankRange>{{range.first, range.last}});
+  }
+  return missing.empty() ? "" : fmt::format("the capture has no events in streams {}", missing);
 }
 
 absl::StatusOr<std::string> EmptySelection::MissingTypes(
@@ -221,6 +237,12 @@ absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64
                              range.last());
     }
     filter.worker_gids.push_back({range.first(), range.last()});
+  }
+  for (const v1::StreamRange& range : request.streams()) {
+    if (range.last() < range.first()) {
+      return InvalidArgument("streams: {} to {} is not a valid range", range.first(), range.last());
+    }
+    filter.streams.push_back({range.first(), range.last()});
   }
   ASSIGN_OR_RETURN(filter.event_types, EventFilter::Parse({request.event_types().begin(),
                                                            request.event_types().end()}));

@@ -259,6 +259,11 @@ TEST_F(CaptureExportTest, EmptySelectionListsCaptureContents) {
       }),
       "the capture has no core 77 (it has 0-1); the capture has no worker_gid 998-999 (it has "
       "0-1)");
+  EXPECT_EQ(warning_of([](auto& request) {
+              request.add_streams()->set_first(70);
+              request.mutable_streams(0)->set_last(79);
+            }),
+            "the capture has no events in streams 70-79");
   EXPECT_EQ(warning_of([](auto& request) { request.add_event_types("nc_exec_runing"); }),
             "the capture has no event type nc_exec_runing (did you mean nc_exec_running?)");
   EXPECT_EQ(warning_of([](auto& request) {

@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cassert>
 #include <cctype>
 #include <utility>
 
@@ -67,6 +68,8 @@ StandingExports::StandingExports(const Deps& deps, const std::string& path,
                          "Standing exports not yet written")),
       queue_({files_, deps.clock, deps.random}, path, std::move(rules), problem_) {
   if (!problem_.empty()) SPDLOG_WARN("standing exports: {}", problem_);
+  ListRules();
+  ListCounts();
 }
 
 StandingExports::~StandingExports() { End(); }
@@ -124,6 +127,58 @@ void StandingExports::RunAndReschedule() {
   if (!is_ending_) loop_.PostDelayedTask([this] { RunAndReschedule(); }, kPollNs);
 }
 
+v1::ListStandingExportsReply StandingExports::List() const {
+  const MutexLock lock(listed_mutex_);
+  return listed_;
+}
+
+void StandingExports::ListRules() {
+  const MutexLock lock(listed_mutex_);
+  for (const StandingRule& rule : queue_.rules()) {
+    v1::StandingExport& listed = *listed_.add_exports();
+    listed.set_name(rule.name);
+    listed.set_to(rule.to);
+    for (const std::string& format : rule.formats) listed.add_formats(format);
+    listed.set_job(rule.job);
+    listed.set_capture(rule.capture);
+    listed.set_incomplete(rule.incomplete);
+  }
+}
+
+void StandingExports::ListCounts() {
+  const std::vector<StandingQueue::RuleCounts> counts = queue_.CountByRule();
+  const MutexLock lock(listed_mutex_);
+  for (size_t i = 0; i < counts.size(); ++i) {
+    v1::StandingExport& listed = *listed_.mutable_exports(static_cast<int>(i));
+    listed.set_pending(counts[i].pending);
+    listed.set_done(counts[i].done);
+    listed.set_failed(counts[i].failed);
+  }
+}
+
+// Rules are listed in the order of the queue, which owns them.
+v1::StandingExport& StandingExports::ListedRule(const StandingRule& rule) {
+  const auto index = static_cast<int>(&rule - queue_.rules().data());
+  assert(index >= 0 && index < listed_.exports_size());
+  return *listed_.mutable_exports(index);
+}
+
+void StandingExports::ListRunning(const StandingQueue::Task& task) {
+  const MutexLock lock(listed_mutex_);
+  ListedRule(*task.rule).set_running_capture(task.capture.ToString());
+}
+
+void StandingExports::ListResult(const StandingQueue::Task& task, const absl::Status& status,
+                                 const std::string& written_to) {
+  const MutexLock lock(listed_mutex_);
+  v1::StandingExport& listed = ListedRule(*task.rule);
+  listed.clear_running_capture();
+  listed.set_last_realtime_ns(deps_.clock.RealtimeNs());
+  listed.set_last_capture(task.capture.ToString());
+  listed.set_last_written_to(status.ok() ? written_to : "");
+  listed.set_last_problem(status.ok() ? "" : std::string(status.message()));
+}
+
 // Makes the request that an operator would make, and records its result in the queue and in the
 // audit log.
 void StandingExports::Do(const StandingQueue::Task& task) {
@@ -134,6 +189,7 @@ void StandingExports::Do(const StandingQueue::Task& task) {
   for (size_t i = 1; i < task.rule->formats.size(); ++i) {
     request.add_more_formats(ExportFormatByName(task.rule->formats[i]));
   }
+  ListRunning(task);
   std::string written_to;
   const auto record = deps_.store.captures().Get(task.capture);
   absl::Status status = record.status();
@@ -148,6 +204,7 @@ void StandingExports::Do(const StandingQueue::Task& task) {
       return !is_ending_;
     });
   }
+  ListResult(task, status, written_to);
   // Cancelled by the end of the process: the task stays queued, and the next start resumes it.
   if (is_ending_ && !status.ok()) return;
   // Volumes use NOT_FOUND as well, for their own files; only a deleted capture is forgotten.
@@ -172,6 +229,7 @@ void StandingExports::Do(const StandingQueue::Task& task) {
 // A failed save is repeated by the next call. A restart before that repeats exports, which find
 // their files in place.
 void StandingExports::SaveAndCount() {
+  if (queue_.has_changed()) ListCounts();
   if (const absl::Status status = queue_.Save(); !status.ok()) {
     SPDLOG_WARN("standing exports: {}", std::string(status.message()));
   }

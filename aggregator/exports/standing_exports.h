@@ -16,11 +16,13 @@
 #include "aggregator/deliver/export_roots.h"
 #include "aggregator/deliver/standing_queue.h"
 #include "aggregator/operator/capture_exporter.h"
+#include "aggregator/operator/standing_export_lister.h"
 #include "aggregator/session/capture_observer.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/file_system.h"
+#include "lib/base/mutex.h"
 #include "lib/base/random.h"
 
 namespace neurontrace {
@@ -28,7 +30,7 @@ namespace neurontrace {
 // Makes the exports that rules ask for, one at a time, on a thread of its own. An export that its
 // end cancels is resumed after the next start.
 // thread: standing exports: makes the exports that rules ask for, one at a time
-class StandingExports final : public CaptureObserver {
+class StandingExports final : public CaptureObserver, public StandingExportLister {
  public:
   struct Deps {
     Store& store;
@@ -58,6 +60,7 @@ class StandingExports final : public CaptureObserver {
   void End();
   // Queues the exports of the capture. May be called on any thread.
   void OnCaptureEnded(const CaptureRecord& record) override;
+  v1::ListStandingExportsReply List() const override;
 
  private:
   // Offers every ended capture of the store to the queue, which ignores those it knows.
@@ -68,8 +71,17 @@ class StandingExports final : public CaptureObserver {
   void RunAndReschedule();
   // Makes one export and records its result.
   void Do(const StandingQueue::Task& task);
-  // Saves the queue's state and moves its counters into the metrics.
+  // Saves the queue's state and moves its counters into the metrics and into listed_.
   void SaveAndCount();
+  // Fill listed_: with the rules, once; with the numbers of the queue; with the export that is
+  // being made; with its result.
+  void ListRules();
+  void ListCounts();
+  void ListRunning(const StandingQueue::Task& task);
+  void ListResult(const StandingQueue::Task& task, const absl::Status& status,
+                  const std::string& written_to);
+  // Returns the rule in listed_.
+  v1::StandingExport& ListedRule(const StandingRule& rule) NT_REQUIRES(listed_mutex_);
 
   const Deps deps_;
   // Counters of docs/operator/metrics.md, moved there by SaveAndCount.
@@ -84,6 +96,9 @@ class StandingExports final : public CaptureObserver {
   // Used on loop_ only, as is counted_.
   StandingQueue queue_;
   StandingQueue::Counts counted_;
+  // What List returns, written on loop_.
+  mutable Mutex listed_mutex_;
+  v1::ListStandingExportsReply listed_ NT_GUARDED_BY(listed_mutex_);
   // Set by any thread, read by the export at each progress report.
   std::atomic<bool> is_ending_ = false;
   // Runs on thread_; posting is allowed on any thread.

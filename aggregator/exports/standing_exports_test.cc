@@ -65,6 +65,7 @@ class StandingExportsTest : public ::testing::Test {
     exports.Begin();
     exporter.AwaitLast();
     exports.End();
+    listed_ = exports.List();
   }
   double Counter(const std::string& name) const {
     return ValuesOf(registry_, "neurontrace_aggregator_standing_exports_" + name).at("");
@@ -87,6 +88,7 @@ class StandingExportsTest : public ::testing::Test {
   const std::unique_ptr<AuditLog> audit_ =
       AuditLog::Open(directory_.path() + "/audit.log", clock_).value();
   SeededRandom random_{1};
+  v1::ListStandingExportsReply listed_;  // after the end
 };
 
 TEST_F(StandingExportsTest, RetriesFilesNotFoundByVolume) {
@@ -103,6 +105,21 @@ TEST_F(StandingExportsTest, RetriesFilesNotFoundByVolume) {
            AllOf(HasSubstr("\"export\",\"caller\":\"standing export all\""),
                  HasSubstr("\"outcome\":\"failed\",\"reason\":\"the bucket is not there\"")),
            AllOf(HasSubstr("\"export\""), HasSubstr("\"outcome\":\"done\""))}));
+}
+
+TEST_F(StandingExportsTest, ListsRulesWithTheirResults) {
+  RunUntil(2, {1, 2});
+  ASSERT_EQ(listed_.exports_size(), 1);
+  const v1::StandingExport& rule = listed_.exports(0);
+  EXPECT_EQ(rule.name(), "all");
+  EXPECT_EQ(rule.to(), directory_.path() + "/out");
+  EXPECT_THAT(rule.formats(), ::testing::ElementsAre("perfetto"));
+  EXPECT_TRUE(rule.incomplete());
+  EXPECT_EQ(rule.pending(), 1u) << "the first one is retried";
+  EXPECT_EQ(rule.done(), 1u);
+  EXPECT_EQ(rule.running_capture(), "");
+  EXPECT_EQ(rule.last_capture(), TestCaptureId(2).ToString());
+  EXPECT_EQ(rule.last_problem(), "");
 }
 
 TEST_F(StandingExportsTest, DropsExportOfDeletedCapture) {

@@ -113,6 +113,7 @@ void Maintenance::PublishMetrics() {
   metrics.chunks_damaged.Set(static_cast<double>(store.chunks().damaged_chunks()));
   metrics.store_bytes.Set(static_cast<double>(store.bytes()));
   deps_.access.PublishMetrics();
+  deps_.page.PublishMetrics();
   deps_.process.Publish();
   deps_.storage.metrics().Publish();
   CanaryAges& canaries = deps_.canaries;

@@ -18,6 +18,7 @@
 #include "aggregator/session/coordinator.h"
 #include "aggregator/storage/storage.h"
 #include "aggregator/triggers/trigger_service.h"
+#include "aggregator/web/page_service.h"
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
 #include "lib/daemon/daemon_process.h"
@@ -43,6 +44,7 @@ class Maintenance final : public RetentionOwner {
     StreamingCallLimiter& views;
     ExportService& exports;
     AccessControl& access;
+    PageService& page;
     Storage& storage;
     PreviewReaper& previews;
     // Ages of the last canaries, which the committer records.

@@ -36,7 +36,7 @@ absl::StatusOr<CaptureRecord> AuditedCalls::RecordFor(const grpc::ServerContext&
   if (absl::IsPermissionDenied(record.status())) {
     entry.caller = caller.name;
     entry.role = ToString(caller.role);
-    entry.from = context.peer();
+    entry.from = deps_.access.PeerOf(context);
     entry.outcome = record.status();
     deps_.access.RecordCall(entry);
   }
@@ -49,7 +49,7 @@ grpc::Status AuditedCalls::Run(
     const grpc::ServerContext& context, const Call& call,
     const std::function<absl::Status(const Caller&, AuditEntry&)>& act) const {
   AuditEntry entry{.action = call.action};
-  entry.from = context.peer();
+  entry.from = deps_.access.PeerOf(context);
   entry.capture = call.capture;
   const auto caller = deps_.access.CallerOf(context);
   if (caller.ok()) {

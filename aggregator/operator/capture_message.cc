@@ -74,6 +74,8 @@ v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& 
   message.set_server_realtime_ns(now_realtime_ns);
   if (record.begin) ToProto(*record.begin, message.mutable_begin());
   message.set_armed_realtime_ns(record.armed_realtime_ns);
+  message.set_starred(record.starred);
+  for (const std::string& tag : record.tags) message.add_tags(tag);
   return message;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/operator/capture_message.h"
@@ -17,6 +18,7 @@
 #include "lib/trace/capture_selection.h"
 #include "lib/trace/limits.h"
 #include "lib/trace/reserved_tags.h"
+#include "lib/trace/view_limits.h"
 #include "lib/wire/agent_hello.h"
 #include "lib/wire/conversions.h"
 #include "lib/wire/field_checks.h"
@@ -30,9 +32,6 @@ namespace {
 // for one that does not change, as its counters may.
 constexpr std::chrono::milliseconds kWatchIntervalMin{100};
 constexpr std::chrono::milliseconds kWatchIntervalMax{500};
-
-// How much of an answer to the page is in one message.
-constexpr size_t kViewPartBytes = 1u << 20;
 
 // Accepts what --job of a capture accepts: any name of the job, or KEY=VALUE.
 bool IsOfNamedJob(const std::string& name, const WorkerInfo& worker) {
@@ -81,6 +80,16 @@ absl::Status CheckNoReservedFields(const v1::CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
+// Returns the requested change, unchecked.
+CaptureUpdate UpdateOf(const v1::UpdateCaptureRequest& request) {
+  CaptureUpdate update;
+  if (request.has_name()) update.name = request.name();
+  if (request.has_starred()) update.starred = request.starred();
+  update.add_tags.assign(request.add_tags().begin(), request.add_tags().end());
+  update.remove_tags.assign(request.remove_tags().begin(), request.remove_tags().end());
+  return update;
+}
+
 }  // namespace
 
 OperatorService::OperatorService(const OperatorDeps& deps)
@@ -93,6 +102,8 @@ OperatorService::OperatorService(const OperatorDeps& deps)
                   .clock = deps_.clock,
                   .clocks = deps_.clocks,
                   .quota = deps_.quota}),
+      updater_({.sessions = sessions_, .store = deps_.store, .leases = deps_.leases}),
+      artifacts_(deps_.store.artifacts()),
       calls_({.directory = directory_,
               .store = deps_.store,
               .access = deps_.access,
@@ -107,6 +118,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
   reply->set_version(NEURONTRACE_VERSION);
   reply->set_started_realtime_ns(deps_.started_realtime_ns);
   reply->set_store_bytes(deps_.store.bytes());
+  reply->set_view_url(deps_.page.PageUrl());
   if (caller->is_limited()) {
     const std::vector<CaptureId> ids = deps_.store.captures().Ids();
     reply->set_captures_stored(
@@ -391,7 +403,7 @@ absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply
   // Held to the end, so that no export begins meanwhile.
   const auto claim = deps_.leases.ClaimForDeletion(id);
   if (claim == nullptr) {
-    return FailedPrecondition("capture {} is being exported or deleted; try again later",
+    return FailedPrecondition("capture {} is being exported, changed or deleted; try again later",
                               id.ToString());
   }
   ASSIGN_OR_RETURN(const bool is_running, sessions_.Run([&](Coordinator& coordinator) {
@@ -406,6 +418,24 @@ absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply
   reply.set_chunks(deleted.chunks);
   reply.set_bytes(deleted.bytes);
   return absl::OkStatus();
+}
+
+// The name, the star and the tags are all that people may change of a capture that exists.
+grpc::Status OperatorService::UpdateCapture(grpc::ServerContext* context,
+                                            const v1::UpdateCaptureRequest* request,
+                                            v1::Capture* reply) {
+  const auto change = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    const CaptureUpdate update = UpdateOf(*request);
+    RETURN_IF_ERROR(update.Check());
+    entry.detail = update.ToString();
+    ASSIGN_OR_RETURN(const CaptureRecord known,
+                     calls_.RecordFor(caller, request->capture_id(), entry));
+    ASSIGN_OR_RETURN(CaptureRecord record, updater_.Update(known.id, update));
+    ASSIGN_OR_RETURN(
+        *reply, describer_.Describe(caller, std::move(record), CaptureDescriber::Extent::kBrief));
+    return absl::OkStatus();
+  };
+  return calls_.Run(*context, {"capture.update", "UpdateCapture", request->capture_id()}, change);
 }
 
 // Waits for the engine's answer, which is immediate.
@@ -454,6 +484,55 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
   return calls_.Run(*context, {"export", "Export", request->capture_id()}, send);
 }
 
+// A rule is shown to the callers who may see its job.
+grpc::Status OperatorService::ListStandingExports(grpc::ServerContext* context,
+                                                  const v1::ListStandingExportsRequest*,
+                                                  v1::ListStandingExportsReply* reply) {
+  const auto caller = deps_.access.CallerOf(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
+  const v1::ListStandingExportsReply all = deps_.standing_exports.List();
+  for (const v1::StandingExport& rule : all.exports()) {
+    if (CheckOwner(*caller, {.selection = {.job = rule.job()}}).ok()) *reply->add_exports() = rule;
+  }
+  directory_.HideFrom(*caller, *reply);
+  return grpc::Status::OK;
+}
+
+grpc::Status OperatorService::ListArtifacts(grpc::ServerContext* context,
+                                            const v1::CaptureReference* request,
+                                            v1::ListArtifactsReply* reply) {
+  const auto caller = deps_.access.CallerOf(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
+  const auto record = calls_.RecordFor(*context, request->capture_id());
+  if (!record.ok()) return ToGrpcStatus(record.status());
+  auto list = artifacts_.List(*caller, *record);
+  if (!list.ok()) return ToGrpcStatus(list.status());
+  *reply = *std::move(list);
+  return grpc::Status::OK;
+}
+
+// Compiled models leave the aggregator here, so this is logged as exports are.
+grpc::Status OperatorService::GetArtifact(grpc::ServerContext* context,
+                                          const v1::GetArtifactRequest* request,
+                                          grpc::ServerWriter<v1::GetArtifactReply>* writer) {
+  const auto send = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    ASSIGN_OR_RETURN(const CaptureRecord record,
+                     calls_.RecordFor(caller, request->capture_id(), entry));
+    ASSIGN_OR_RETURN(const ArtifactReference artifact,
+                     artifacts_.Find(caller, record, request->sha256()));
+    entry.detail = artifact.place.path();
+    ASSIGN_OR_RETURN(const auto call,
+                     deps_.exports.Take(caller.name, [context] { context->TryCancel(); }));
+    // Held to the end, so that the capture is not deleted meanwhile.
+    const ExportLeases::Lease lease = deps_.leases.Take(record.id);
+    if (lease == nullptr) return NotFound("capture {} is being deleted", record.id.ToString());
+    return call->Judge(artifacts_.Read(artifact, [&](const v1::GetArtifactReply& reply) {
+      return call->Write([&] { return !context->IsCancelled() && writer->Write(reply); });
+    }));
+  };
+  return calls_.Run(*context, {"artifact.read", "GetArtifact", request->capture_id()}, send);
+}
+
 // Reading a capture is what every viewer may do all the time, so it is not in the audit log.
 grpc::Status OperatorService::GetView(grpc::ServerContext* context, const v1::ViewRequest* request,
                                       grpc::ServerWriter<v1::ViewReply>* writer) {
@@ -467,8 +546,8 @@ grpc::Status OperatorService::GetView(grpc::ServerContext* context, const v1::Vi
                                         [context] { return context->IsCancelled(); });
   if (!answer.ok()) return ToGrpcStatus(answer.status());
   v1::ViewReply part;
-  for (size_t at = 0; at < answer->size(); at += kViewPartBytes) {
-    part.set_data(answer->substr(at, kViewPartBytes));
+  for (size_t at = 0; at < answer->size(); at += limits::kViewPartBytes) {
+    part.set_data(answer->substr(at, limits::kViewPartBytes));
     if (!(*call)->Write([&] { return writer->Write(part); })) break;
   }
   return ToGrpcStatus((*call)->Judge(absl::OkStatus()));

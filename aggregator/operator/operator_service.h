@@ -11,12 +11,16 @@
 #include "aggregator/access/role.h"
 #include "aggregator/clocks/clock_service.h"
 #include "aggregator/operator/audited_calls.h"
+#include "aggregator/operator/capture_artifacts.h"
 #include "aggregator/operator/capture_describer.h"
 #include "aggregator/operator/capture_directory.h"
 #include "aggregator/operator/capture_exporter.h"
+#include "aggregator/operator/capture_updater.h"
 #include "aggregator/operator/capture_viewer.h"
 #include "aggregator/operator/capture_watch.h"
+#include "aggregator/operator/page_address.h"
 #include "aggregator/operator/session_sequence.h"
+#include "aggregator/operator/standing_export_lister.h"
 #include "aggregator/operator/streaming_call_limiter.h"
 #include "aggregator/retention/export_leases.h"
 #include "aggregator/session/coordinator.h"
@@ -43,10 +47,12 @@ struct OperatorDeps {
   ClockService& clocks;
   CaptureExporter& exporter;
   StreamingCallLimiter& exports;
+  const StandingExportLister& standing_exports;
   StreamingCallLimiter& watches;
   CaptureViewer& viewer;
   StreamingCallLimiter& views;
   const CaptureWatch& watch;
+  const PageAddress& page;
   AccessControl& access;
   CaptureMetrics& metrics;
   const Clock& clock;
@@ -62,8 +68,8 @@ struct OperatorDeps {
 // PERMISSION_DENIED for new captures of jobs that are not the caller's.
 //
 // A caller whose rule has jobs, namespaces or users gets replies that name nobody else's workers,
-// jobs, captures and rules. Calls that start, end, delete or export something are written to the
-// audit log with their outcome.
+// jobs, captures and rules. Calls that start, end, change, delete or export something are written
+// to the audit log with their outcome.
 class OperatorService final : public v1::OperatorService::Service {
  public:
   // Builds the helpers below from `deps`. Serves once it is registered with a server.
@@ -97,6 +103,10 @@ class OperatorService final : public v1::OperatorService::Service {
   // Fails with FAILED_PRECONDITION while the capture runs or is being exported.
   grpc::Status DeleteCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                              v1::DeleteCaptureReply* reply) override;
+  // Changes the name, the star and the tags of a capture, running or ended. Fails as
+  // CaptureUpdate::Check and CaptureUpdater::Update do.
+  grpc::Status UpdateCapture(grpc::ServerContext* context, const v1::UpdateCaptureRequest* request,
+                             v1::Capture* reply) override;
   // Lists the rules, the history of each, and why a rule cannot fire.
   grpc::Status ListTriggers(grpc::ServerContext* context, const v1::ListTriggersRequest*,
                             v1::ListTriggersReply* reply) override;
@@ -107,6 +117,15 @@ class OperatorService final : public v1::OperatorService::Service {
   // own destinations need the role operator.
   grpc::Status Export(grpc::ServerContext* context, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportReply>* writer) override;
+  // Lists the rules of the jobs that the caller may see.
+  grpc::Status ListStandingExports(grpc::ServerContext* context,
+                                   const v1::ListStandingExportsRequest*,
+                                   v1::ListStandingExportsReply* reply) override;
+  grpc::Status ListArtifacts(grpc::ServerContext* context, const v1::CaptureReference* request,
+                             v1::ListArtifactsReply* reply) override;
+  // Streams one artifact. Counts as an export, and is written to the audit log as artifact.read.
+  grpc::Status GetArtifact(grpc::ServerContext* context, const v1::GetArtifactRequest* request,
+                           grpc::ServerWriter<v1::GetArtifactReply>* writer) override;
   // Streams one answer of the page in parts. Fails with RESOURCE_EXHAUSTED if too many are being
   // made.
   grpc::Status GetView(grpc::ServerContext* context, const v1::ViewRequest* request,
@@ -126,6 +145,8 @@ class OperatorService final : public v1::OperatorService::Service {
   const SessionSequence sessions_;
   const CaptureDirectory directory_;
   const CaptureDescriber describer_;
+  const CaptureUpdater updater_;
+  const CaptureArtifacts artifacts_;
   const AuditedCalls calls_;
 };
 

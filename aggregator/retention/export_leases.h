@@ -7,11 +7,11 @@
 
 namespace neurontrace {
 
-// Knows which captures are being exported, so that none is deleted meanwhile. Any thread; never
-// waits.
+// Knows which captures are being exported or changed, so that none is deleted meanwhile. Any
+// thread; never waits.
 class ExportLeases {
  public:
-  // Marks the capture as being exported while this exists. Any number of exports may hold one;
+  // Marks the capture as being exported or changed while this exists. Any number may hold one;
   // copies extend it, and the last one ends it. Take returns null if the capture is being deleted.
   using Lease = std::shared_ptr<const void>;
   // Counts are per capture; leases of different captures do not affect each other.

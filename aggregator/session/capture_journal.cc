@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "lib/base/status.h"
 #include "lib/trace/capture_limits.h"
 
 namespace neurontrace {
@@ -37,6 +38,16 @@ absl::Status CaptureJournal::Commit(TrackedCapture& capture, CaptureSession next
   capture.session = std::move(next);
   capture.unsaved = capture.has_news = capture.must_be_durable = false;
   capture.saved_ns = now_ns;
+  ReportChanged(capture.session.record());
+  return absl::OkStatus();
+}
+
+// Does not use Put, which would report the end of an ended capture again: its exports would be made
+// again for every tag. What else is unsaved stays so, because its own save reports it.
+absl::Status CaptureJournal::CommitUpdate(TrackedCapture& capture, CaptureSession next) {
+  assert(next.record().id == capture.session.record().id);
+  RETURN_IF_ERROR(storage_.PutCapture(next.record(), /*durable=*/true));
+  capture.session = std::move(next);
   ReportChanged(capture.session.record());
   return absl::OkStatus();
 }

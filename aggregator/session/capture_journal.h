@@ -57,6 +57,9 @@ class CaptureJournal {
   // storage's error and leaves the capture unchanged, so that no agent gets an order that a restart
   // would not know.
   absl::Status Commit(TrackedCapture& capture, CaptureSession next);
+  // Does the same for a change that people make to the name, the star or the tags: no decision, so
+  // neither an unsaved end nor the next decision is affected if the record cannot be written.
+  absl::Status CommitUpdate(TrackedCapture& capture, CaptureSession next);
   // Writes the record and reports the change. A record that cannot be written gets a warning and
   // stays unsaved.
   void Save(TrackedCapture& capture, bool durable);

@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "aggregator/session/agent_registry.h"
 #include "aggregator/session/capture_arming.h"
 #include "aggregator/session/capture_roster.h"
+#include "aggregator/session/capture_update.h"
 #include "lib/trace/agent_info.h"
 #include "lib/trace/capture_record.h"
 #include "lib/trace/capture_spec.h"
@@ -120,6 +122,11 @@ class CaptureSession {
   // Ends the capture, complete or incomplete, or judges it again if it has ended. `inventory` as
   // for CheckEnd.
   void End(const SessionTime& now, std::string_view inventory);
+
+  // Changes the name, the star or the tags; see CaptureUpdate::ApplyTo.
+  absl::StatusOr<bool> Update(const CaptureUpdate& update) {
+    return update.ApplyTo(roster_.record());
+  }
 
   // Adds a warning once; see CaptureRoster.
   void Warn(std::string warning) { roster_.Warn(std::move(warning)); }

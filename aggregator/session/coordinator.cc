@@ -384,6 +384,16 @@ absl::StatusOr<CaptureRecord> Coordinator::StopCapture(const CaptureId& id) {
   return record;
 }
 
+absl::StatusOr<CaptureRecord> Coordinator::UpdateCapture(const CaptureId& id,
+                                                         const CaptureUpdate& update) {
+  TrackedCapture* const capture = FindTracked(id);
+  if (capture == nullptr) return NotFound("capture {} is not tracked", id.ToString());
+  CaptureSession updated = capture->session;
+  ASSIGN_OR_RETURN(const bool has_changed, updated.Update(update));
+  if (has_changed) RETURN_IF_ERROR(journal_.CommitUpdate(*capture, std::move(updated)));
+  return capture->session.record();
+}
+
 // Stopping by time is announced ahead, so that all hosts stop at the same moment. A stop by command
 // applies at once.
 absl::Status Coordinator::Stop(TrackedCapture& capture, bool by_time) {

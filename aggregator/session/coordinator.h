@@ -16,6 +16,7 @@
 #include "aggregator/session/capture_order.h"
 #include "aggregator/session/capture_request.h"
 #include "aggregator/session/capture_session.h"
+#include "aggregator/session/capture_update.h"
 #include "aggregator/session/late_captures.h"
 #include "aggregator/session/order_dispatcher.h"
 #include "aggregator/session/session_environment.h"
@@ -87,6 +88,12 @@ class Coordinator : private CaptureLookup {
   // with NOT_FOUND if the capture is not running, and with the storage's error; the capture then
   // continues.
   absl::StatusOr<CaptureRecord> StopCapture(const CaptureId& capture);
+
+  // Changes the name, the star or the tags of a capture that runs, or has ended and awaits late
+  // agents; the record is synced on return. Fails with NOT_FOUND for any other capture, with the
+  // errors of CaptureUpdate::ApplyTo, and with the storage's error; the capture is then unchanged.
+  absl::StatusOr<CaptureRecord> UpdateCapture(const CaptureId& capture,
+                                              const CaptureUpdate& update);
 
   // Stops waiting for late agents of an ended capture, because it is being deleted.
   void Forget(const CaptureId& capture) { late_.Forget(capture); }

@@ -265,6 +265,19 @@ TEST_F(LateAgentTest, ThatLostAWorkerLeavesItIncomplete) {
   EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("was lost while recording: gone")));
 }
 
+TEST_F(LateAgentTest, UpdatesOfItsCaptureAreKeptAndNotReportedAsItsEnd) {
+  const CaptureId id = EndWithoutB();
+  ASSERT_TRUE(coordinator_->UpdateCapture(id, {.starred = true}).ok());
+  EXPECT_TRUE(saved_[id].starred);
+  EXPECT_THAT(ended_, ElementsAre(id));  // exports of the end are not made again
+  ASSERT_EQ(Connect("b").size(), 1u);
+  Report("b", id, CaptureWorkerState::kComplete);
+  ReportAgent("b", id, 1, true);
+  EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
+  EXPECT_TRUE(saved_[id].starred);
+  EXPECT_THAT(ended_, ElementsAre(id, id));
+}
+
 TEST_F(LateAgentTest, IsNotWaitedForBeyondTheLimitOfTime) {
   const CaptureId id = EndWithoutB();
   Advance(limits::kLateAgentMaxNs - 1);
@@ -345,6 +358,57 @@ TEST_F(CoordinatorTest, SendsStopOnlyOncePersisted) {
   disk_full_ = false;
   EXPECT_EQ(coordinator_->StopCapture(id)->state, CaptureState::kStopping);
   EXPECT_THAT(orders_, ElementsAre("a stop"));
+}
+
+TEST_F(CoordinatorTest, UpdatesARunningCaptureThroughARestart) {
+  Connect("a");
+  const CaptureId id = Record({"a"}, {.name = "first"});
+  TakeOrders();
+  ASSERT_TRUE(coordinator_->UpdateCapture(id, {.name = "second", .add_tags = {"x"}}).ok());
+  EXPECT_EQ(coordinator_->UpdateCapture(id, {.add_tags = {"y"}})->tags.size(), 2u);
+  EXPECT_THAT(orders_, IsEmpty());
+  EXPECT_EQ(replies_[id].spec.name, "second");  // whoever watches it learns of it
+  Restart();
+  EXPECT_THAT(coordinator_->FindRunning(id)->tags, ElementsAre("x", "y"));
+  Connect("a");
+  ASSERT_TRUE(coordinator_->StopCapture(id).ok());
+  Report("a", id, CaptureWorkerState::kComplete);
+  ReportAgent("a", id, 1, true);
+  EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
+  EXPECT_EQ(saved_[id].spec.name, "second");
+  EXPECT_THAT(saved_[id].tags, ElementsAre("x", "y"));
+  EXPECT_EQ(coordinator_->UpdateCapture(id, {.starred = true}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(CoordinatorTest, AnUpdateThatCannotBeStoredChangesNothing) {
+  Connect("a");
+  const CaptureId id = Record({"a"}, {.name = "first"});
+  disk_full_ = true;
+  EXPECT_EQ(coordinator_->UpdateCapture(id, {.name = "second"}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(coordinator_->FindRunning(id)->spec.name, "first");
+  EXPECT_TRUE(coordinator_->UpdateCapture(id, {.name = "first"}).ok());  // which writes nothing
+  disk_full_ = false;
+  EXPECT_EQ(coordinator_->UpdateCapture(id, {.name = "second"})->spec.name, "second");
+}
+
+// The end is counted and exported once it is stored, whatever was stored in between.
+TEST_F(CoordinatorTest, AnUpdateBetweenAnEndAndItsReportKeepsTheReport) {
+  Connect("a");
+  const CaptureId id = Record({"a"});
+  ASSERT_TRUE(coordinator_->StopCapture(id).ok());
+  disk_full_ = true;
+  Report("a", id, CaptureWorkerState::kComplete);
+  ReportAgent("a", id, 1, true);
+  disk_full_ = false;
+  ASSERT_TRUE(coordinator_->UpdateCapture(id, {.starred = true}).ok());
+  EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
+  EXPECT_THAT(ended_, IsEmpty());
+  Advance(2 * kSecondNs);
+  EXPECT_THAT(ended_, ElementsAre(id));
+  EXPECT_TRUE(saved_[id].starred);
+  EXPECT_EQ(coordinator_->FindRunning(id), nullptr);
 }
 
 TEST_F(CoordinatorTest, ADurationThatIsOverWaitsForTheDisk) {

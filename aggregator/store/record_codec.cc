@@ -108,6 +108,8 @@ absl::StatusOr<CaptureRecord> Restored(const CaptureId& id, v1::StoredCapture& m
     record.begin->host_raw_ns = 0;
   }
   record.armed_realtime_ns = message.armed_realtime_ns();
+  record.starred = message.starred();
+  for (const auto& tag : message.tags()) record.tags.push_back(CleanStored(tag));
   return record;
 }
 
@@ -162,6 +164,8 @@ std::string EncodeCaptureRecord(const CaptureRecord& record) {
     message.mutable_begin()->clear_host_raw_ns();
   }
   message.set_armed_realtime_ns(record.armed_realtime_ns);
+  message.set_starred(record.starred);
+  for (const auto& tag : record.tags) message.add_tags(CleanStored(tag));
   return EncodeStored(std::move(message));
 }
 

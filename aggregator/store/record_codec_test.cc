@@ -93,6 +93,8 @@ CaptureRecord FullCapture() {
                               .state = WorkerState::kClosed,
                               .detail = "another job"}};
   record.end_warnings = {"three"};
+  record.starred = true;
+  record.tags = {"baseline", "needs review"};
   return record;
 }
 
@@ -146,6 +148,19 @@ TEST(RecordCodec, CaptureReadsBack) {
   ExpectNothingElseDecodes(value, [&](const std::string& text) {
     return DecodeCaptureRecord(record.id, text).status();
   });
+}
+
+TEST(RecordCodec, CaptureWithoutStarAndTagsIsThatOfAnEarlierVersion) {
+  CaptureRecord record = FullCapture();
+  const std::string value = EncodeCaptureRecord(record);
+  v1::StoredCapture message;
+  ASSERT_TRUE(message.ParseFromString(value));
+  message.clear_starred();
+  message.clear_tags();
+  record.starred = false;
+  record.tags.clear();
+  EXPECT_EQ(EncodeCaptureRecord(record), message.SerializeAsString());  // nothing else is written
+  EXPECT_EQ(DecodeCaptureRecord(record.id, message.SerializeAsString()).value(), record);
 }
 
 TEST(RecordCodec, StreamReadsBack) {

@@ -27,6 +27,11 @@ bool TimelineFilter::SelectsStream(const StreamDescription& stream) const {
   if (stream.has_own_time() && has_window()) return false;
   if (!SelectedBy(instance_ids, identity.worker.instance_id)) return false;
   if (!SelectedBy(stream_kinds, identity.kind)) return false;
+  if (!streams.empty() && std::ranges::none_of(streams, [&stream](const StreamRange& range) {
+        return range.contains(stream.number);
+      })) {
+    return false;
+  }
   if (!neuron_cores.empty() &&
       (identity.kind != StreamKind::kNeuronCore || !SelectedBy(neuron_cores, identity.nc_idx))) {
     return false;

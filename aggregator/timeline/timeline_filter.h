@@ -14,6 +14,13 @@
 
 namespace neurontrace {
 
+// Numbers of streams from first to last, both included.
+struct StreamRange {
+  uint32_t first = 0;
+  uint32_t last = 0;
+  bool contains(uint32_t number) const { return first <= number && number <= last; }
+};
+
 // Which part of a capture a timeline shows. An empty selection means everything. A plain value.
 struct TimelineFilter {
   std::vector<std::string> instance_ids;
@@ -22,6 +29,8 @@ struct TimelineFilter {
   // Ranks by the best evidence. Streams without evidence are then omitted.
   std::vector<GidRange> worker_gids;
   std::vector<StreamKind> stream_kinds;
+  // Numbers as in StreamDescription.
+  std::vector<StreamRange> streams;
   // For framework events this selects by their category.
   EventFilter event_types;
   // Reference time. An event is shown if it overlaps [window_start_ns, window_end_ns).

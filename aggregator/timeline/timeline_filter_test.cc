@@ -38,6 +38,20 @@ TEST(TimelineFilter, HostsHaveNeitherCoresNorRanks) {
   EXPECT_FALSE(filter.SelectsStream(StreamOf(StreamKind::kHost)));
 }
 
+TEST(TimelineFilter, SelectsStreamsByTheirNumbers) {
+  TimelineFilter filter;
+  filter.streams = {{.first = 4, .last = 6}, {.first = 9, .last = 9}};
+  StreamDescription stream = StreamOf(StreamKind::kFramework);
+  for (const uint32_t number : {4u, 6u, 9u}) {
+    stream.number = number;
+    EXPECT_TRUE(filter.SelectsStream(stream)) << number;
+  }
+  for (const uint32_t number : {3u, 7u, 10u}) {
+    stream.number = number;
+    EXPECT_FALSE(filter.SelectsStream(stream)) << number;
+  }
+}
+
 TEST(TimelineFilter, AChunkIsSelectedByTheTypesOfItsIndexEntry) {
   ChunkEntry chunk;
   chunk.event_types = {"nc_exec_running", "nrt_execute"};

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/view/busy_map.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <limits>
-
-#include "aggregator/view/span_answer.h"
-#include "lib/base/json_writer.h"
 
 namespace neurontrace {
 namespace {
-
-// The width of a column, which need not be a whole number of nanoseconds.
-double ColumnNs(const BusyMap::Window& window) {
-  return static_cast<double>(window.to_ns - window.from_ns) / window.columns;
-}
 
 std::string_view NameOfMetric(BusyMap::Metric metric) {
   switch (metric) {
@@ -29,15 +18,9 @@ std::string_view NameOfMetric(BusyMap::Metric metric) {
   return "events";
 }
 
-size_t ColumnOf(const BusyMap::Window& window, uint64_t at_ns) {
-  const double column = static_cast<double>(at_ns - window.from_ns) / ColumnNs(window);
-  return std::min<size_t>(static_cast<size_t>(column), window.columns - 1);
-}
-
 }  // namespace
 
-BusyMap::BusyMap(Metric metric, const Window& window)
-    : RowExporter(*Grouping::Parse({}, {}), /*no_flows=*/true), metric_(metric), window_(window) {}
+BusyMap::BusyMap(Metric metric, const Window& window) : metric_(metric), window_(window) {}
 
 absl::Status BusyMap::Begin(const TimelineHeader& header) {
   BeginRows(header);
@@ -52,12 +35,12 @@ void BusyMap::Cover::Add(const Window& window, uint64_t begin_ns, uint64_t end_n
   if (at_ns >= stop_ns) return;
   if (ns.empty()) ns.resize(window.columns);
   until_ns = stop_ns;
-  for (size_t column = ColumnOf(window, at_ns); at_ns < stop_ns; ++column) {
+  for (size_t column = window.ColumnOf(at_ns); at_ns < stop_ns; ++column) {
     const auto column_end_ns =
         column + 1 >= window.columns
             ? window.to_ns
             : window.from_ns +
-                  static_cast<uint64_t>(ColumnNs(window) * static_cast<double>(column + 1));
+                  static_cast<uint64_t>(window.column_ns() * static_cast<double>(column + 1));
     const uint64_t until = std::min(stop_ns, std::max(column_end_ns, at_ns + 1));
     ns[std::min<size_t>(column, window.columns - 1)] += static_cast<float>(until - at_ns);
     at_ns = until;
@@ -72,7 +55,7 @@ absl::Status BusyMap::WriteEvent(const TimelineRecord& record, uint64_t,
   const bool begins_inside = record.start_ns >= window_.from_ns && record.start_ns < window_.to_ns;
   if (metric_ == Metric::kEvents) {
     if (row.events.empty()) row.events.resize(window_.columns);
-    if (begins_inside) row.events[ColumnOf(window_, record.start_ns)] += 1;
+    if (begins_inside) row.events[window_.ColumnOf(record.start_ns)] += 1;
     return absl::OkStatus();
   }
   // The length of a span without its stop or its start is not known.
@@ -89,56 +72,42 @@ absl::Status BusyMap::WriteEvent(const TimelineRecord& record, uint64_t,
   return absl::OkStatus();
 }
 
-void BusyMap::AppendRow(const TimelineStream& stream, const Row& row, std::string& out) const {
-  std::vector<float> values(window_.columns, std::numeric_limits<float>::quiet_NaN());
+void BusyMap::FillRow(const TimelineStream& stream, const Row& row, size_t matrix_row) {
   const bool has_hardware = !row.hardware.ns.empty();
   const std::vector<float>& covered = has_hardware ? row.hardware.ns : row.other.ns;
+  const double column_ns = window_.column_ns();
   // The index has the first and the last time of the stream, as an idle window has no event.
   const auto known_from = stream.description.events == 0 || stream.clock == nullptr
                               ? UINT64_MAX
                               : stream.clock->ToReference(stream.description.first_timestamp_ns);
   const auto known_to =
       stream.clock == nullptr ? 0 : stream.clock->ToReference(stream.description.last_timestamp_ns);
-  for (size_t column = 0; column < values.size(); ++column) {
+  for (size_t column = 0; column < window_.columns; ++column) {
     const auto begin =
-        window_.from_ns + static_cast<uint64_t>(ColumnNs(window_) * static_cast<double>(column));
-    if (begin > known_to || begin + ColumnNs(window_) < known_from) continue;
+        window_.from_ns + static_cast<uint64_t>(column_ns * static_cast<double>(column));
+    if (begin > known_to || begin + column_ns < known_from) continue;
+    float value = 0;
     if (metric_ == Metric::kEvents) {
-      values[column] = row.events.empty() ? 0 : row.events[column];
-    } else {
-      values[column] =
-          covered.empty() ? 0
-                          : std::min(1.0f, covered[column] / static_cast<float>(ColumnNs(window_)));
+      if (!row.events.empty()) value = row.events[column];
+    } else if (!covered.empty()) {
+      value = std::min(1.0f, covered[column] / static_cast<float>(column_ns));
     }
+    matrix_->Put(matrix_row, column, value);
   }
-  out.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
 }
 
-// The answer is made here, because the streams do not outlive the reading.
+// The rows are described here, because the streams do not outlive the reading.
 absl::Status BusyMap::Finish(ExportSummary& summary) {
-  JsonWriter json;
-  json.Open('{')
-      .Member("metric", NameOfMetric(metric_))
-      .Member("unit", metric_ == Metric::kEvents ? "events" : "share")
-      .Member("from", fmt::format("{}", window_.from_ns))
-      .Member("to", fmt::format("{}", window_.to_ns))
-      .Member("columns", window_.columns)
-      .Member("complete", summary.counts.unreadable_chunks == 0)
-      .Key("steps")
-      .Json("null")
-      .Key("rows")
-      .Open('[');
+  answer_ = {.metric = NameOfMetric(metric_),
+             .unit = metric_ == Metric::kEvents ? "events" : "share",
+             .window = window_,
+             .is_complete = summary.counts.unreadable_chunks == 0};
+  matrix_.emplace(rows_.streams().size(), window_.columns, /*has_bounds=*/false);
   for (const uint32_t stream : rows_.streams()) {
-    const TimelineStream& about = header_->streams[stream];
-    json.Open('{').Member("stream", about.description.number).Key("gid");
-    about.rank.worker_gid ? json.Value(*about.rank.worker_gid) : json.Json("null");
-    json.Close('}');
+    FillRow(header_->streams[stream], map_[stream], answer_.rows.size());
+    answer_.rows.push_back(DescribeHeatRow(*header_, stream));
   }
-  const std::string header = json.Close(']').Close('}').Take();
-  answer_ = ViewFrame(header);
-  for (const uint32_t stream : rows_.streams()) {
-    AppendRow(header_->streams[stream], map_[stream], answer_);
-  }
+  if (!matrix_->HasValues()) answer_.reason = "no rank has an event in this window";
   return absl::OkStatus();
 }
 

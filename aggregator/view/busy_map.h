@@ -2,39 +2,36 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "aggregator/derive/shape_fields.h"
-#include "aggregator/export/rows/row_exporter.h"
+#include "aggregator/view/heat_matrix.h"
+#include "aggregator/view/view_collector.h"
 
 namespace neurontrace {
 
-// How busy each stream is in each column of a window: the heat map of ranks by time. An exporter
-// without files: RunExporter fills it, and Take then returns the map. Used by one thread at a
-// time.
-class BusyMap final : public RowExporter {
+// How busy each stream is in each column of a window: the heat map of ranks by time. Take returns
+// the map. Used by one thread at a time.
+class BusyMap final : public ViewCollector {
  public:
   enum class Metric : uint8_t {
-    kBusy,  // share of the column in which a span runs: on the hardware, if the stream has any
-    kWait,  // share of the column in which a collective or a barrier runs: who waits least is late
+    kBusy,    // share of the column in which a span runs: on the hardware, if the stream has any
+    kWait,    // share of the column in which a collective or a barrier runs
     kEvents,  // events that begin in the column
   };
-  struct Window {
-    uint64_t from_ns = 0;
-    uint64_t to_ns = 1;
-    uint32_t columns = 400;
-  };
+  using Window = HeatWindow;
   BusyMap(Metric metric, const Window& window);
 
   absl::Status Begin(const TimelineHeader& header) override;
   absl::Status Finish(ExportSummary& summary) override;
-  uint64_t bytes_written() const override { return 0; }
 
   // Returns the answer of `heat` in docs/formats/view_api.md. Columns outside the time that is
   // known of a stream are not a number. Requires that the export is finished.
-  std::string Take() { return std::move(answer_); }
+  std::string Take(const HeatShape& shape = {}) const {
+    return EncodeHeat(answer_, *matrix_, shape);
+  }
 
  private:
   // Covered nanoseconds by column, and up to where they are counted.
@@ -51,22 +48,17 @@ class BusyMap final : public RowExporter {
     uint64_t last_ns = 0;
   };
 
-  bool has_room_for_spans() const override { return false; }
-  uint32_t Placed(const TimelineRecord&, uint64_t, Placement&) override { return 0; }
-  void PlaceArrows() override {}
-  absl::Status WriteStop(const TimelineRecord&) override { return absl::OkStatus(); }
-  absl::Status WriteHostCounter(const TimelineRecord&) override { return absl::OkStatus(); }
-  absl::Status WriteCounter(const TimelineRecord&) override { return absl::OkStatus(); }
   absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
                           const Placement& placement) override;
-  absl::Status EndBatch(const TimelineBatch&) override { return absl::OkStatus(); }
-  void AppendRow(const TimelineStream& stream, const Row& row, std::string& out) const;
+  // Puts the values of a stream into its row of the matrix.
+  void FillRow(const TimelineStream& stream, const Row& row, size_t matrix_row);
 
   const Metric metric_;
   ShapeFieldTable fields_;
   const Window window_;
   std::vector<Row> map_;  // by stream
-  std::string answer_;
+  std::optional<HeatMatrix> matrix_;
+  HeatAnswer answer_;
 };
 
 }  // namespace neurontrace

@@ -79,6 +79,23 @@ void WriteGaps(const StreamDescription& stream, const ClockMap& clock, JsonWrite
   json.Close(']');
 }
 
+// Writes the moments of the capture itself, as the aggregator's clock had them.
+void WriteMarkers(const CaptureRecord& record, JsonWriter& json) {
+  const auto write = [&](std::string_view kind, uint64_t at_ns, std::string_view detail) {
+    if (at_ns == 0) return;
+    json.Open('{')
+        .Member("kind", kind)
+        .Member("ns", Number(at_ns))
+        .Member("detail", detail)
+        .Close('}');
+  };
+  json.Key("markers").Open('[');
+  write("started", record.started_realtime_ns, record.spec.cause);
+  write("armed", record.armed_realtime_ns, "");
+  write("stopped", record.stopped_realtime_ns, "");
+  json.Close(']');
+}
+
 void WriteBound(const InstanceClock* clock, JsonWriter& json) {
   const bool is_known = clock != nullptr && clock->bound_ns != kNoBound;
   json.Member("bound_known", is_known).Member("bound_ns", Number(is_known ? clock->bound_ns : 0));
@@ -152,6 +169,7 @@ std::string CaptureLayout::Json() const {
       .Member("begin_ns", Number(begin_ns_))
       .Member("end_ns", Number(end_ns_))
       .Member("warnings", warnings_);
+  WriteMarkers(record_, json);
   std::map<std::string, size_t> instance_of;
   json.Key("instances").Open('[');
   for (const uint32_t stream : order_) {
@@ -166,6 +184,10 @@ std::string CaptureLayout::Json() const {
     const StreamDescription& stream = capture_.streams[number];
     const StreamIdentity& identity = stream.identity;
     const ClockMap& clock = clocks_.maps.For(identity.worker, stream.clock_domain);
+    // A stream without events has no times, which a map would turn into some.
+    const auto time = [&](uint64_t raw_ns) {
+      return Number(stream.events == 0 ? 0 : clock.ToReference(raw_ns));
+    };
     json.Open('{')
         .Member("number", stream.number)
         .Member("instance", instance_of[identity.worker.instance_id])
@@ -182,8 +204,8 @@ std::string CaptureLayout::Json() const {
         .Member("events", Number(stream.events))
         .Member("lost", Number(LostOf(stream)))
         .Member("chunks", Number(stream.chunks))
-        .Member("begin_ns", Number(clock.ToReference(stream.first_timestamp_ns)))
-        .Member("end_ns", Number(clock.ToReference(stream.last_timestamp_ns)))
+        .Member("begin_ns", time(stream.first_timestamp_ns))
+        .Member("end_ns", time(stream.last_timestamp_ns))
         .Member("own_time", stream.has_own_time());
     WriteBound(clocks_.Find(identity.worker), json);
     WriteGaps(stream, clock, json);

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/store_chunk_source.h"
 #include "aggregator/view/busy_map.h"
 #include "aggregator/view/event_collector.h"
+#include "aggregator/view/lateness_map.h"
 #include "aggregator/view/name_summary.h"
 #include "aggregator/view/selected_streams.h"
 #include "aggregator/view/span_collector.h"
+#include "aggregator/view/step_map.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
 
@@ -31,7 +34,42 @@ absl::StatusOr<BusyMap::Metric> ParseMetric(const std::string& text) {
   if (text == "busy") return BusyMap::Metric::kBusy;
   if (text == "wait") return BusyMap::Metric::kWait;
   if (text == "events") return BusyMap::Metric::kEvents;
-  return InvalidArgument("metric: '{}' is unknown; there are busy, wait and events", text);
+  return InvalidArgument("metric: '{}' is unknown; there are busy, wait, events, late and step",
+                         text);
+}
+
+// Returns whether the columns of the heat map are steps.
+absl::StatusOr<bool> ParseByStep(const ViewRequest& request, bool has_steps) {
+  if (request.by == "step" && has_steps) return true;
+  if (request.by == "step") {
+    return InvalidArgument("by: a map of {} has columns by time only; late and step also by step",
+                           request.metric);
+  }
+  // ViewRequest's default is that of a summary.
+  if (request.by == "time" || request.by == ViewRequest().by) return false;
+  return InvalidArgument("by: '{}' is unknown; there are time and step", request.by);
+}
+
+// The shape of the heat map that the request asks for.
+absl::StatusOr<HeatShape> ParseShape(const ViewRequest& request) {
+  if (request.sort != "rank" && request.sort != "worst") {
+    return InvalidArgument("sort: '{}' is unknown; there are rank and worst", request.sort);
+  }
+  return HeatShape{.lines_max = request.lines, .is_worst_first = request.sort == "worst"};
+}
+
+// The event types that a map is made of. Chunks without them are not read.
+absl::StatusOr<EventFilter> HeatTypesOf(const CaptureLayout& layout, const std::string& metric) {
+  if (metric == "late") return EventFilter::Parse({"cc_running", "enc_barrier"});
+  if (metric != "step") return EventFilter();
+  // A framework's step is recognised by its name or an argument, whatever its type is.
+  const bool has_framework =
+      std::ranges::any_of(layout.capture().streams, [](const StreamDescription& stream) {
+        return stream.identity.kind == StreamKind::kFramework &&
+               !IsFrameworkMapping(stream.identity);
+      });
+  if (has_framework) return EventFilter();
+  return EventFilter::Parse({"enc_barrier"});
 }
 
 // The window of the request; what it leaves open is the capture's whole length.
@@ -55,7 +93,10 @@ std::shared_ptr<const CaptureLayout> CaptureViews::Find(const CaptureRecord& rec
   if (known == known_.end()) return nullptr;
   const CaptureLayout& layout = *known->layout;
   const uint64_t age_ns = SubtractSaturating(now_ns, known->made_at_ns);
-  const bool has_changed = layout.record().state != record.state;
+  // The record of a running capture changes all the time. After its end, only late deliveries and
+  // people change it.
+  const bool has_changed =
+      layout.record().state != record.state || (!layout.is_live() && layout.record() != record);
   const bool is_old = layout.is_live() ? age_ns > kLiveLayoutNs
                                        : !layout.clocks().is_final && age_ns > kProvisionalLayoutNs;
   if (has_changed || is_old) {
@@ -86,11 +127,10 @@ absl::StatusOr<std::shared_ptr<const CaptureLayout>> CaptureViews::Layout(
   return layout;
 }
 
-absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(const CaptureLayout& layout,
-                                                         const ViewRequest& request,
-                                                         bool takes_host_samples,
-                                                         const ViewCancel& cancelled,
-                                                         Exporter& exporter, DigestFeed* digests) {
+absl::StatusOr<ViewReading> CaptureViews::Read(const CaptureLayout& layout,
+                                               const ViewRequest& request, bool takes_host_samples,
+                                               const ViewCancel& cancelled, Exporter& exporter,
+                                               const EventFilter& types, DigestFeed* digests) {
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
   StoreChunkSource stored(deps_.store.OpenSnapshot(layout.record().id), layout.record());
   ASSIGN_OR_RETURN(const EventQuery query, EventQuery::Parse(request.query));
@@ -101,12 +141,14 @@ absl::StatusOr<CaptureViews::Reading> CaptureViews::Read(const CaptureLayout& la
   reading.no_flows = true;
   reading.filter.window_start_ns = window.from_ns;
   reading.filter.window_end_ns = window.to_ns;
+  reading.filter.event_types = types;
   const auto summary =
       RunExporter(source, exporter, reading, takes_host_samples,
                   [&](const ExportProgress&) { return !cancelled || !cancelled(); });
   if (!summary.ok()) return summary.status();
-  return Reading{.is_complete = summary->counts.unreadable_chunks == 0,
-                 .chunks_refused = source.chunks_refused()};
+  return ViewReading{.is_complete = summary->counts.unreadable_chunks == 0,
+                     .chunks_read = source.chunks_read(),
+                     .chunks_refused = source.chunks_refused()};
 }
 
 absl::StatusOr<std::unique_ptr<DigestFeed>> CaptureViews::FindDigests(
@@ -142,8 +184,8 @@ absl::StatusOr<std::optional<SpanAnswer>> CaptureViews::CollectSpans(
   ASSIGN_OR_RETURN(const auto digests, FindDigests(layout, request, excluded, pixels));
   SpanCollector collector({.from_ns = window.from_ns, .to_ns = window.to_ns, .pixels = pixels},
                           digests.get());
-  ASSIGN_OR_RETURN(const Reading reading,
-                   Read(layout, request, true, cancelled, collector, digests.get()));
+  ASSIGN_OR_RETURN(const ViewReading reading,
+                   Read(layout, request, true, cancelled, collector, {}, digests.get()));
   if (digests != nullptr && !digests->conflicts().empty()) {
     excluded.insert(digests->conflicts().begin(), digests->conflicts().end());
     return std::nullopt;
@@ -209,7 +251,7 @@ absl::StatusOr<std::string> CaptureViews::Search(const CaptureRecord& record,
                             .limit = request.limit,
                             .query = std::move(query),
                             .is_search = true});
-  ASSIGN_OR_RETURN(const Reading reading, Read(*layout, request, false, cancelled, collector));
+  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, false, cancelled, collector));
   return collector.Json(reading.is_complete);
 }
 
@@ -223,23 +265,80 @@ absl::StatusOr<std::string> CaptureViews::Summary(const CaptureRecord& record,
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
   NameSummary summary(request.by == "name" ? NameSummary::By::kName : NameSummary::By::kRank,
                       {.from_ns = window.from_ns, .to_ns = window.to_ns});
-  ASSIGN_OR_RETURN(const Reading reading, Read(*layout, request, false, cancelled, summary));
+  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, false, cancelled, summary));
   return summary.Json(reading.is_complete);
 }
 
 absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
                                                const ViewRequest& request,
                                                const ViewCancel& cancelled) {
-  ASSIGN_OR_RETURN(const BusyMap::Metric metric, ParseMetric(request.metric));
-  if (request.by == "step") {
-    return InvalidArgument("by: a map by step is not supported yet; omit it for a map by time");
+  ASSIGN_OR_RETURN(const HeatShape shape, ParseShape(request));
+  const bool has_steps = request.metric == "late" || request.metric == "step";
+  auto metric = BusyMap::Metric::kBusy;
+  if (!has_steps) {
+    ASSIGN_OR_RETURN(metric, ParseMetric(request.metric));
+  }
+  ASSIGN_OR_RETURN(const bool is_by_step, ParseByStep(request, has_steps));
+  ASSIGN_OR_RETURN(const auto layout, Layout(record));
+  ASSIGN_OR_RETURN(const ViewWindow stretch, WindowOf(*layout, request));
+  const HeatWindow window{
+      .from_ns = stretch.from_ns,
+      .to_ns = stretch.to_ns,
+      .columns = HeatMatrix::ColumnsWithinLimit(layout->capture().streams.size(), request.columns)};
+  ASSIGN_OR_RETURN(const EventFilter types, HeatTypesOf(*layout, request.metric));
+  if (request.metric == "late") {
+    LatenessMap map(is_by_step ? LatenessMap::By::kStep : LatenessMap::By::kTime, window);
+    RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map, types).status());
+    return map.Take(shape);
+  }
+  if (request.metric == "step") {
+    StepMap map(is_by_step ? StepMap::By::kStep : StepMap::By::kTime, window);
+    RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map, types).status());
+    return map.Take(shape);
+  }
+  BusyMap map(metric, window);
+  RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map).status());
+  return map.Take(shape);
+}
+
+class CaptureViews::LayoutReader final : public WindowReader {
+ public:
+  LayoutReader(CaptureViews& views, const CaptureLayout& layout, const ViewCancel& cancelled)
+      : views_(views), layout_(layout), cancelled_(cancelled) {}
+
+  absl::StatusOr<ViewReading> Read(uint64_t from_ns, uint64_t to_ns,
+                                   const std::vector<uint32_t>& streams,
+                                   ViewCollector& collector) override {
+    ViewRequest request;
+    request.from_ns = from_ns;
+    request.to_ns = to_ns;
+    request.streams = streams;
+    return views_.Read(layout_, request, false, cancelled_, collector);
+  }
+
+ private:
+  CaptureViews& views_;
+  const CaptureLayout& layout_;
+  const ViewCancel& cancelled_;
+};
+
+absl::StatusOr<std::string> CaptureViews::Links(const CaptureRecord& record,
+                                                const ViewRequest& request,
+                                                const ViewCancel& cancelled) {
+  ASSIGN_OR_RETURN(const EventId id, EventId::Parse(request.event));
+  EventLinker::Options options{
+      .depth = request.depth, .breadth = request.breadth, .chunks_max = chunks_max_};
+  if (request.chain == NameOf(LinkDirection::kUpstream)) {
+    options.direction = LinkDirection::kUpstream;
+  } else if (request.chain == NameOf(LinkDirection::kDownstream)) {
+    options.direction = LinkDirection::kDownstream;
+  } else if (!request.chain.empty()) {
+    return InvalidArgument("chain: '{}' is unknown; there are upstream and downstream",
+                           request.chain.substr(0, 64));
   }
   ASSIGN_OR_RETURN(const auto layout, Layout(record));
-  ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
-  BusyMap map(metric,
-              {.from_ns = window.from_ns, .to_ns = window.to_ns, .columns = request.columns});
-  RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map).status());
-  return map.Take();
+  LayoutReader reader(*this, *layout, cancelled);
+  return EventLinker(*layout, reader).Json(id, options);
 }
 
 }  // namespace neurontrace

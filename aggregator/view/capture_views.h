@@ -13,11 +13,13 @@
 #include "aggregator/store/store.h"
 #include "aggregator/view/capture_layout.h"
 #include "aggregator/view/digest_feed.h"
+#include "aggregator/view/event_linker.h"
 #include "aggregator/view/span_answer.h"
 #include "aggregator/view/view_request.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
 #include "lib/trace/capture_record.h"
+#include "lib/trace/event_filter.h"
 
 namespace neurontrace {
 
@@ -62,23 +64,23 @@ class CaptureViews {
                                       const ViewCancel& cancelled);
   absl::StatusOr<std::string> Heat(const CaptureRecord& record, const ViewRequest& request,
                                    const ViewCancel& cancelled);
+  absl::StatusOr<std::string> Links(const CaptureRecord& record, const ViewRequest& request,
+                                    const ViewCancel& cancelled);
 
  private:
+  class LayoutReader;  // reads windows for EventLinker
   struct Known {
     CaptureId id;
     std::shared_ptr<const CaptureLayout> layout;
     uint64_t made_at_ns = 0;
   };
-  // What a reading found about its own completeness.
-  struct Reading {
-    bool is_complete = true;
-    uint64_t chunks_refused = 0;
-  };
 
-  // Passes the window of the request to `exporter`, but for the chunks that `digests` have.
-  absl::StatusOr<Reading> Read(const CaptureLayout& layout, const ViewRequest& request,
-                               bool takes_host_samples, const ViewCancel& cancelled,
-                               Exporter& exporter, DigestFeed* digests = nullptr);
+  // Passes the window of the request to `exporter`, or its events of these types, but for the
+  // chunks that `digests` have.
+  absl::StatusOr<ViewReading> Read(const CaptureLayout& layout, const ViewRequest& request,
+                                   bool takes_host_samples, const ViewCancel& cancelled,
+                                   Exporter& exporter, const EventFilter& types = {},
+                                   DigestFeed* digests = nullptr);
   // Returns the digests for a view of the request at `pixels`; nullptr if the window has so few
   // chunks that all are read. Halves `pixels` while more chunks would have to be read than an
   // answer may, and coarser digests could take the place of some.
@@ -91,7 +93,7 @@ class CaptureViews {
                                                          const ViewRequest& request,
                                                          const ViewCancel& cancelled,
                                                          absl::flat_hash_set<uint32_t>& excluded);
-  // Returns the layout if it is known and recent enough.
+  // Returns the layout if it is known, recent enough and of the same record.
   std::shared_ptr<const CaptureLayout> Find(const CaptureRecord& record);
   void Keep(const CaptureRecord& record, std::shared_ptr<const CaptureLayout> layout);
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/view/counter_values.h"
 
-#include <fmt/format.h>
-
 #include <bit>
 
 #include "aggregator/export/rows/event_attributes.h"
@@ -41,8 +39,7 @@ std::vector<CounterValue> CounterValuesOf(const TimelineRecord& record, bool is_
   const auto& keys = record.start().keys;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (!IsCounterValue(keys[i]) || (is_host && keys[i].name == kHostDurationNsKey)) continue;
-    values.push_back(
-        {fmt::format("{} {}", name, keys[i].name), CounterNumber(keys[i], record.values[i])});
+    values.push_back({name, std::string(keys[i].name), CounterNumber(keys[i], record.values[i])});
   }
   return values;
 }

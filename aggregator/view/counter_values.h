@@ -8,9 +8,10 @@
 
 namespace neurontrace {
 
-// One value of a counter, with the name of its row.
+// One value of a counter. The names of the counter and of the value's key make that of its row.
 struct CounterValue {
-  std::string name;
+  std::string counter;
+  std::string key;
   double value = 0;
 };
 

@@ -21,6 +21,7 @@ void WriteRow(const DigestRow& row, StoredBytesWriter& out) {
   out.Bool(row.core.has_value());
   if (row.core) out.Uint(*row.core);
   out.String(row.counter);
+  out.String(row.counter_key);
 }
 
 DigestRow ReadRow(StoredBytesReader& in) {
@@ -29,6 +30,7 @@ DigestRow ReadRow(StoredBytesReader& in) {
   row.thread_id = in.Uint();
   if (in.Bool()) row.core = in.Uint();
   row.counter = in.Bytes();
+  row.counter_key = in.Bytes();
   return row;
 }
 
@@ -162,7 +164,7 @@ absl::StatusOr<DigestNode> DecodeDigestHead(std::string_view value, std::string_
   node.has_open = in.Bool();
   node.complete_at = in.Uint();
   node.open_from = in.Uint();
-  constexpr size_t kRowBytesMin = 4;
+  constexpr size_t kRowBytesMin = 5;
   node.rows.resize(in.Count(kRowBytesMin));
   for (DigestRow& row : node.rows) row = ReadRow(in);
   node.names.resize(in.Count(2));

@@ -37,13 +37,16 @@ struct DigestRow {
   RowSource source = RowSource::kRuntime;
   uint64_t thread_id = 0;
   std::optional<uint64_t> core;
-  std::string counter;  // its name; empty for rows of events
+  // Names of the counter and of its value's key; empty for rows of events.
+  std::string counter;
+  std::string counter_key;
 
   bool is_counter() const { return !counter.empty(); }
   friend bool operator==(const DigestRow&, const DigestRow&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const DigestRow& row) {
-    return H::combine(std::move(h), row.source, row.thread_id, row.core, row.counter);
+    return H::combine(std::move(h), row.source, row.thread_id, row.core, row.counter,
+                      row.counter_key);
   }
 };
 

@@ -174,7 +174,8 @@ absl::Status DigestMaker::AddCounters(const TimelineRecord& record) {
   for (const CounterValue& counter : CounterValuesOf(record, is_host_)) {
     DigestItem item{.start_ns = record.start_ns, .end_ns = record.start_ns, .name = no_name};
     item.longest_ns = std::bit_cast<uint32_t>(static_cast<float>(counter.value));
-    ASSIGN_OR_RETURN(item.row, tables_.RowNumber({.counter = counter.name}));
+    ASSIGN_OR_RETURN(item.row,
+                     tables_.RowNumber({.counter = counter.counter, .counter_key = counter.key}));
     folder_.Add(item);
   }
   return absl::OkStatus();

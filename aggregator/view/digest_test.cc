@@ -50,7 +50,7 @@ TEST(DigestTest, SurvivesEncoding) {
   node.complete_at = 9;
   node.open_from = 0;
   node.rows.push_back({.source = RowSource::kHardware, .thread_id = 1, .core = 4});
-  node.rows.push_back({.counter = "bytes\x01 used"});
+  node.rows.push_back({.counter = "memory\x01 x", .counter_key = "used"});
   node.names.push_back({"b", "hw"});
   node.incoming = {{.type_hash = UINT64_MAX, .start_ns = 1, .stop_ns = 120, .row = 1, .name = 1}};
   node.pending = {{.type_hash = 3, .start_ns = 110, .stop_ns = 900, .flags = kViewNoBound}};
@@ -121,7 +121,7 @@ TEST(DigestTest, KeepsWideSpansAndLevelsApart) {
 
 TEST(DigestTest, KeepsTheHighestValueOfACounter) {
   DigestNode node = NodeOfOneRow(128);
-  node.rows = {{.counter = "used"}};
+  node.rows = {{.counter = "memory", .counter_key = "used"}};
   DigestFolder folder(node);
   for (const float value : {-3.0f, -1.0f, -2.0f}) {
     DigestItem item = Event(5, 5);

@@ -55,8 +55,7 @@ std::string FlagTexts(const TimelineRecord& record) {
 
 }  // namespace
 
-EventCollector::EventCollector(Options options)
-    : RowExporter(*Grouping::Parse({}, {}), /*no_flows=*/true), options_(std::move(options)) {
+EventCollector::EventCollector(Options options) : options_(std::move(options)) {
   if (options_.is_search) density_.resize(options_.bins);
 }
 
@@ -88,7 +87,7 @@ bool EventCollector::IsFound(const TimelineRecord& record,
                                 .duration_ns = record.end_ns - record.start_ns,
                                 .place = PlaceOf(record.stream)};
   if (!options_.query.MatchesWithoutArguments(event)) return false;
-  if (!options_.query.needs_arguments()) return true;
+  if (!needs_arguments()) return true;
   texts_.clear();
   for (const EventAttribute& attribute : attributes) {
     texts_.emplace_back(attribute.name, TextOf(attribute));
@@ -106,8 +105,14 @@ void EventCollector::CountInDensity(const TimelineRecord& record) {
 
 absl::Status EventCollector::WriteEvent(const TimelineRecord& record, uint64_t,
                                         const Placement& placement) {
-  // Attributes are read for every record, because names of models come from earlier ones.
-  const std::vector<EventAttribute>& attributes = attributes_.Of(record);
+  // Those that are not found take their level as well.
+  if (placement.row >= levels_.size()) levels_.resize(placement.row + 1);
+  const uint8_t depth = levels_[placement.row].Place(record.start_ns, record.end_ns);
+  // Where attributes are used, they are read for every record: names of models come from earlier
+  // ones.
+  static const std::vector<EventAttribute> kNotRead;
+  const std::vector<EventAttribute>& attributes =
+      reads_before_window() ? attributes_.Of(record) : kNotRead;
   if (is_full_ || !IsFound(record, attributes)) return absl::OkStatus();
   ++total_;
   if (options_.is_search) {
@@ -121,7 +126,7 @@ absl::Status EventCollector::WriteEvent(const TimelineRecord& record, uint64_t,
     return absl::OkStatus();
   }
   Found& found = found_.emplace_back();
-  found.head = HeadOf(record, rows_.row(placement.row));
+  found.head = HeadOf(record, rows_.row(placement.row), depth);
   if (!options_.is_search) {
     found.arguments = ArgumentsOf(attributes);
     if ((record.flags & kStopFollows) != 0) waiting_[record.span_id] = found_.size() - 1;
@@ -153,12 +158,16 @@ std::string EventCollector::ArgumentsOf(const std::vector<EventAttribute>& attri
   return out;
 }
 
-std::string EventCollector::HeadOf(const TimelineRecord& record, const ExportRow& row) const {
+std::string EventCollector::HeadOf(const TimelineRecord& record, const ExportRow& row,
+                                   uint8_t depth) {
+  const uint32_t stream = header_->streams[record.stream].description.number;
+  const std::optional<uint64_t> bound_ns = attributes_.BoundOf(record);
   JsonWriter json;
   std::string name;
   AppendAsJsonString(attributes_.NameOf(record), name);
   const bool is_span = record.kind == RecordKind::kSpan;
-  json.Open('{').Member("stream", header_->streams[record.stream].description.number);
+  json.Open('{').Member("id", EventId::Of(record, stream, attributes_.NameOf(record)).ToString());
+  json.Member("stream", stream);
   json.Member("row", ViewRowId(rows_.process(row.process).label, row.name));
   json.Member("row_name", row.name).Key("name").Json(name);
   json.Member("type", record.start().event_type)
@@ -167,7 +176,13 @@ std::string EventCollector::HeadOf(const TimelineRecord& record, const ExportRow
       .Member("start_ns", fmt::format("{}", record.start_ns))
       .Member("end_ns", fmt::format("{}", record.end_ns))
       .Member("duration_ns", fmt::format("{}", record.end_ns - record.start_ns))
+      .Member("depth", depth)
+      .Member("bound_known", bound_ns.has_value())
+      .Member("bound_ns", fmt::format("{}", bound_ns.value_or(0)))
       .Member("thread_id", fmt::format("{}", record.thread_id));
+  if ((record.flags & kHasNrtaSeqId) != 0) {
+    json.Member("sequence_id", fmt::format("{}", record.nrta_seq_id()));
+  }
   json.Key("flags").Json(FlagTexts(record));
   return json.Take();
 }

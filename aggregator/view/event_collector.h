@@ -9,15 +9,16 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "aggregator/export/rows/event_attributes.h"
-#include "aggregator/export/rows/row_exporter.h"
+#include "aggregator/view/event_id.h"
 #include "aggregator/view/event_query.h"
+#include "aggregator/view/row_levels.h"
+#include "aggregator/view/view_collector.h"
 
 namespace neurontrace {
 
 // Lists the events of a window that a query finds, in the order of their starts, each with all its
-// arguments. An exporter without files: RunExporter fills it, and Json then returns the list. Used
-// by one thread at a time.
-class EventCollector final : public RowExporter {
+// arguments. Json returns the list. Used by one thread at a time.
+class EventCollector final : public ViewCollector {
  public:
   struct Options {
     uint64_t from_ns = 0;
@@ -34,6 +35,8 @@ class EventCollector final : public RowExporter {
   absl::Status Begin(const TimelineHeader& header) override;
   absl::Status Finish(ExportSummary& summary) override;
   uint64_t bytes_written() const override { return bytes_; }
+  // Executions have the model's name of their preparation among their arguments.
+  bool reads_before_window() const override { return !options_.is_search || needs_arguments(); }
 
   // Returns whether everything that the answer may list has been found, so that reading can stop.
   bool is_full() const { return is_full_; }
@@ -47,25 +50,21 @@ class EventCollector final : public RowExporter {
     std::string arguments;
   };
 
-  bool has_room_for_spans() const override { return false; }
-  uint32_t Placed(const TimelineRecord&, uint64_t, Placement&) override { return 0; }
-  void PlaceArrows() override {}
   absl::Status WriteStop(const TimelineRecord& record) override;
-  absl::Status WriteHostCounter(const TimelineRecord&) override { return absl::OkStatus(); }
-  absl::Status WriteCounter(const TimelineRecord&) override { return absl::OkStatus(); }
   absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
                           const Placement& placement) override;
-  absl::Status EndBatch(const TimelineBatch&) override { return absl::OkStatus(); }
 
+  bool needs_arguments() const { return options_.query.needs_arguments(); }
   // Returns whether the query finds the record, whose attributes have been read.
   bool IsFound(const TimelineRecord& record, const std::vector<EventAttribute>& attributes);
   EventQuery::Place PlaceOf(uint32_t stream) const;
-  std::string HeadOf(const TimelineRecord& record, const ExportRow& row) const;
+  std::string HeadOf(const TimelineRecord& record, const ExportRow& row, uint8_t depth);
   static std::string ArgumentsOf(const std::vector<EventAttribute>& attributes);
   void CountInDensity(const TimelineRecord& record);
 
   const Options options_;
   EventAttributes attributes_;
+  std::vector<RowLevels> levels_;  // by row
   std::vector<Found> found_;
   // Spans among `found_` whose stop is in a later chunk, by span_id.
   absl::flat_hash_map<uint64_t, size_t> waiting_;

@@ -12,16 +12,13 @@
 
 namespace neurontrace {
 
-NameSummary::NameSummary(By by, const Window& window)
-    : RowExporter(*Grouping::Parse({}, {}), /*no_flows=*/true), by_(by), window_(window) {}
+NameSummary::NameSummary(By by, const Window& window) : by_(by), window_(window) {}
 
 absl::Status NameSummary::Begin(const TimelineHeader& header) {
   BeginRows(header);
   attributes_.Begin(header);
   return absl::OkStatus();
 }
-
-absl::Status NameSummary::Finish(ExportSummary&) { return absl::OkStatus(); }
 
 size_t NameSummary::LineOf(const TimelineRecord& record) {
   std::string name;

@@ -9,14 +9,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "aggregator/derive/summary.h"
 #include "aggregator/export/rows/event_attributes.h"
-#include "aggregator/export/rows/row_exporter.h"
+#include "aggregator/view/view_collector.h"
 
 namespace neurontrace {
 
 // Sums up the events of a window by name or by rank: how many, how long in total and by themselves,
-// and how the lengths are distributed. An exporter without files: RunExporter fills it, and Json
-// then returns the table. Used by one thread at a time.
-class NameSummary final : public RowExporter {
+// and how the lengths are distributed. Json returns the table. Used by one thread at a time.
+class NameSummary final : public ViewCollector {
  public:
   enum class By : uint8_t { kName, kRank };
   struct Window {
@@ -26,8 +25,6 @@ class NameSummary final : public RowExporter {
   NameSummary(By by, const Window& window);
 
   absl::Status Begin(const TimelineHeader& header) override;
-  absl::Status Finish(ExportSummary& summary) override;
-  uint64_t bytes_written() const override { return 0; }
 
   // Returns the answer of `summary` in docs/formats/view_api.md, the largest total first. Requires
   // that the export is finished. `is_complete` is false if chunks were left out.
@@ -46,15 +43,8 @@ class NameSummary final : public RowExporter {
     size_t line = 0;
   };
 
-  bool has_room_for_spans() const override { return false; }
-  uint32_t Placed(const TimelineRecord&, uint64_t, Placement&) override { return 0; }
-  void PlaceArrows() override {}
-  absl::Status WriteStop(const TimelineRecord&) override { return absl::OkStatus(); }
-  absl::Status WriteHostCounter(const TimelineRecord&) override { return absl::OkStatus(); }
-  absl::Status WriteCounter(const TimelineRecord&) override { return absl::OkStatus(); }
   absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
                           const Placement& placement) override;
-  absl::Status EndBatch(const TimelineBatch&) override { return absl::OkStatus(); }
 
   size_t LineOf(const TimelineRecord& record);
   // Moves the span's time within the window from its parent's own time to its own.

@@ -65,7 +65,9 @@ void DescribeRow(const SpanRow& row, size_t offset, JsonWriter& json) {
       .Member("events", fmt::format("{}", row.events))
       .Member("items", is_counter ? row.counters.size() : row.spans.size())
       .Member("offset", offset);
-  if (is_counter) json.Key("max").Json(fmt::format("{}", row.counter_max));
+  if (is_counter) {
+    json.Member("unit", row.unit).Key("max").Json(fmt::format("{}", row.counter_max));
+  }
   json.Close('}');
 }
 

@@ -52,6 +52,7 @@ struct SpanRow {
   SpanColumns spans;        // empty for a counter
   CounterColumns counters;  // empty for anything else
   float counter_max = 0;
+  std::string_view unit;  // of a counter: "B", "%", "ns", or empty if its name tells none
 };
 
 // What a window shows: the answer to one question of the page. A plain value.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "aggregator/derive/shape_fields.h"
 #include "aggregator/view/counter_values.h"
 #include "aggregator/view/digest_feed.h"
 #include "lib/trace/view_limits.h"
@@ -15,14 +16,17 @@
 namespace neurontrace {
 namespace {
 
-// The default grouping of the vendor, which pftrace files have as well.
-Grouping DefaultGrouping() {
-  auto grouping = Grouping::Parse({}, {});
-  assert(grouping.ok());
-  return *std::move(grouping);
-}
+constexpr uint32_t kNoName = UINT32_MAX;
 
 uint64_t UnitOf(uint64_t window_ns) { return window_ns / UINT32_MAX + 1; }
+
+// Producers name the unit of a value in its key, as we do. What has no such name has no unit.
+std::string_view UnitOfCounter(std::string_view key) {
+  if (key == "bytes" || key.ends_with("_bytes")) return "B";
+  if (key == "percent" || key.ends_with("_percent")) return "%";
+  if (key == "ns" || key.ends_with("_ns")) return "ns";
+  return "";
+}
 
 std::string SourceName(RowSource source) {
   switch (source) {
@@ -49,8 +53,7 @@ uint8_t FlagsOf(const TimelineRecord& record) {
 }  // namespace
 
 SpanCollector::SpanCollector(const Window& window, DigestFeed* digests)
-    : RowExporter(DefaultGrouping(), /*no_flows=*/true),
-      window_(window),
+    : window_(window),
       digests_(digests),
       merge_ns_(std::max<uint64_t>((window.to_ns - window.from_ns) / window.pixels, 1)) {
   assert(window.to_ns > window.from_ns && window.pixels != 0);
@@ -98,6 +101,19 @@ SpanRow* SpanCollector::RowAt(uint32_t row) {
   return &answer_.rows.back();
 }
 
+// Names of framework events are texts of their own. All others are the shape's event type, so that
+// no name has to be hashed for them.
+uint16_t SpanCollector::NameNumber(const TimelineRecord& record) {
+  const auto look_up = [&] {
+    return NameNumber(attributes_.NameOf(record), attributes_.CategoryOf(record));
+  };
+  const uint64_t shape = record.shape->number;
+  if (attributes_.is_framework(record) || shape >= ShapeFieldTable::kShapesMax) return look_up();
+  if (shape >= shape_names_.size()) shape_names_.resize(shape + 1, kNoName);
+  if (shape_names_[shape] == kNoName) shape_names_[shape] = look_up();
+  return static_cast<uint16_t>(shape_names_[shape]);
+}
+
 uint16_t SpanCollector::NameNumber(std::string_view name, std::string_view category) {
   const auto known = name_numbers_.find(absl::string_view(name.data(), name.size()));
   if (known != name_numbers_.end()) return known->second;
@@ -119,30 +135,13 @@ uint32_t SpanCollector::UnitsAfterBegin(uint64_t at_ns) const {
   return static_cast<uint32_t>((inside - window_.from_ns) / answer_.unit_ns);
 }
 
-// Takes the first level that is free at `start_ns`. As spans come in the order of their starts, the
-// longer first, the levels of spans that enclose each other are those of their nesting.
-uint8_t SpanCollector::PlaceLevel(RowState& state, uint64_t start_ns, uint64_t end_ns) {
-  size_t level = 0;
-  while (level < state.levels.size() && state.levels[level].end_ns > start_ns) ++level;
-  if (level == state.levels.size()) {
-    if (level == limits::kViewDepthMax) {
-      --level;
-    } else {
-      state.levels.emplace_back();
-    }
-  }
-  state.levels[level].end_ns = std::max(state.levels[level].end_ns, end_ns);
-  return static_cast<uint8_t>(level);
-}
-
 absl::Status SpanCollector::WriteEvent(const TimelineRecord& record, uint64_t,
                                        const Placement& placement) {
   if (digests_ != nullptr && digests_->HasEvent(record)) return absl::OkStatus();
   AddEvent(placement.row, {.start_ns = record.start_ns,
                            .end_ns = record.end_ns,
-                           .name = attributes_.NameOf(record),
-                           .category = attributes_.CategoryOf(record),
                            .longest_ns = record.end_ns - record.start_ns,
+                           .name = NameNumber(record),
                            .flags = FlagsOf(record)});
   return absl::OkStatus();
 }
@@ -157,9 +156,10 @@ void SpanCollector::AddEvent(uint32_t row_number, const Event& event) {
   Item item{.start_ns = std::max(event.start_ns, window_.from_ns),
             .end_ns = std::clamp(event.end_ns, window_.from_ns, window_.to_ns),
             .count = event.count,
-            .name = NameNumber(event.name, event.category),
-            .depth = PlaceLevel(state, event.start_ns, event.end_ns),
+            .name = event.name,
+            .depth = state.placed.Place(event.start_ns, event.end_ns),
             .flags = event.flags};
+  state.levels.resize(state.placed.size());
   if (event.start_ns < window_.from_ns) item.flags |= kViewClippedLeft;
   if (event.end_ns > window_.to_ns) item.flags |= kViewClippedRight;
   if (event.count > 1) {
@@ -170,6 +170,26 @@ void SpanCollector::AddEvent(uint32_t row_number, const Event& event) {
   row->events += event.count;
   Add(*row, state, item, event.longest_ns);
   if (items_ > limits::kViewItemsMax) Coarsen();
+}
+
+void SpanCollector::AddDigestedBefore(uint64_t start_ns, uint64_t end_ns) {
+  while (const DigestedEvent* event = digests_->Next(start_ns, end_ns)) AddDigested(*event);
+}
+
+// Looks the row up by what identifies it, so that it gets today's name.
+void SpanCollector::AddDigested(const DigestedEvent& event) {
+  const DigestRow& about = *event.row;
+  if (about.is_counter()) {
+    return AddCounter(event.stream, about.counter, about.counter_key, event.start_ns, event.value,
+                      event.count);
+  }
+  AddEvent(rows_.NeuronRow(event.stream, about.thread_id, about.source, about.core),
+           {.start_ns = event.start_ns,
+            .end_ns = event.end_ns,
+            .longest_ns = event.longest_ns,
+            .count = event.count,
+            .name = NameNumber(event.name->first, event.name->second),
+            .flags = event.flags});
 }
 
 // Merges the item with the latest one of its level if both are narrower than a pixel and begin in
@@ -235,9 +255,10 @@ void SpanCollector::Coarsen(SpanRow& row, RowState& state) {
   }
 }
 
-void SpanCollector::AddCounter(uint32_t stream, const std::string& name, uint64_t at_ns,
-                               double value, uint32_t count) {
+void SpanCollector::AddCounter(uint32_t stream, std::string_view counter, std::string_view key,
+                               uint64_t at_ns, double value, uint32_t count) {
   if (at_ns < window_.from_ns || at_ns >= window_.to_ns) return;
+  const std::string name = fmt::format("{} {}", counter, key);
   const auto [known, is_new] = counter_rows_.try_emplace(
       fmt::format("{}\n{}", stream, name), static_cast<uint32_t>(answer_.rows.size()));
   if (is_new) {
@@ -251,7 +272,8 @@ void SpanCollector::AddCounter(uint32_t stream, const std::string& name, uint64_
          .id = ViewRowId(ToString(header_->streams[stream].description.identity), name),
          .name = name,
          .source = "counter",
-         .order = UINT32_MAX});
+         .order = UINT32_MAX,
+         .unit = UnitOfCounter(key)});
   }
   SpanRow& row = answer_.rows[known->second];
   const auto number = static_cast<float>(value);
@@ -273,37 +295,17 @@ void SpanCollector::AddCounter(uint32_t stream, const std::string& name, uint64_
 }
 
 absl::Status SpanCollector::WriteCounter(const TimelineRecord& record) {
-  for (const CounterValue& counter : CounterValuesOf(record, /*is_host=*/false)) {
-    AddCounter(record.stream, counter.name, record.start_ns, counter.value);
+  for (const CounterValue& value : CounterValuesOf(record, /*is_host=*/false)) {
+    AddCounter(record.stream, value.counter, value.key, record.start_ns, value.value);
   }
   return absl::OkStatus();
 }
 
 absl::Status SpanCollector::WriteHostCounter(const TimelineRecord& record) {
-  for (const CounterValue& counter : CounterValuesOf(record, /*is_host=*/true)) {
-    AddCounter(record.stream, counter.name, record.start_ns, counter.value);
+  for (const CounterValue& value : CounterValuesOf(record, /*is_host=*/true)) {
+    AddCounter(record.stream, value.counter, value.key, record.start_ns, value.value);
   }
   return absl::OkStatus();
-}
-
-void SpanCollector::AddDigestedBefore(uint64_t start_ns, uint64_t end_ns) {
-  while (const DigestedEvent* event = digests_->Next(start_ns, end_ns)) AddDigested(*event);
-}
-
-// Looks the row up by what identifies it, so that it gets today's name.
-void SpanCollector::AddDigested(const DigestedEvent& event) {
-  const DigestRow& about = *event.row;
-  if (about.is_counter()) {
-    return AddCounter(event.stream, about.counter, event.start_ns, event.value, event.count);
-  }
-  const uint32_t row = rows_.NeuronRow(event.stream, about.thread_id, about.source, about.core);
-  AddEvent(row, {.start_ns = event.start_ns,
-                 .end_ns = event.end_ns,
-                 .name = event.name->first,
-                 .category = event.name->second,
-                 .longest_ns = event.longest_ns,
-                 .count = event.count,
-                 .flags = event.flags});
 }
 
 }  // namespace neurontrace

@@ -8,8 +8,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "aggregator/export/rows/event_attributes.h"
-#include "aggregator/export/rows/row_exporter.h"
+#include "aggregator/view/row_levels.h"
 #include "aggregator/view/span_answer.h"
+#include "aggregator/view/view_collector.h"
 
 namespace neurontrace {
 
@@ -22,9 +23,8 @@ struct DigestedEvent;
 // depends on the width of the page and not on that of the capture. Every event is counted in
 // exactly one item.
 //
-// An exporter without files: RunExporter fills it, and Take then returns the answer. Used by one
-// thread at a time.
-class SpanCollector final : public RowExporter {
+// Take returns the answer. Used by one thread at a time.
+class SpanCollector final : public ViewCollector {
  public:
   struct Window {
     uint64_t from_ns = 0;
@@ -37,15 +37,13 @@ class SpanCollector final : public RowExporter {
 
   absl::Status Begin(const TimelineHeader& header) override;
   absl::Status Finish(ExportSummary& summary) override;
-  uint64_t bytes_written() const override { return 0; }
 
   // Returns the answer and leaves the collector empty. Requires that the export is finished.
   SpanAnswer Take() { return std::move(answer_); }
 
  private:
-  // The end of what is drawn on a level, and the item that a narrow event may be merged with.
+  // The item of a level that a narrow event may be merged with.
   struct Level {
-    uint64_t end_ns = 0;
     uint64_t pixel = UINT64_MAX;  // of the latest item's begin if it is narrow
     uint32_t item = 0;            // index of that item
     uint64_t longest_ns = 0;      // within it
@@ -53,6 +51,7 @@ class SpanCollector final : public RowExporter {
   // What an open row needs besides its part of the answer.
   struct RowState {
     uint32_t answer_row = UINT32_MAX;
+    RowLevels placed;
     std::vector<Level> levels;
   };
   struct Item {
@@ -67,39 +66,34 @@ class SpanCollector final : public RowExporter {
   struct Event {
     uint64_t start_ns = 0;
     uint64_t end_ns = 0;
-    std::string_view name;
-    std::string_view category;
     uint64_t longest_ns = 0;
     uint32_t count = 1;
+    uint16_t name = 0;
     uint8_t flags = 0;
   };
 
-  bool has_room_for_spans() const override { return false; }
-  uint32_t Placed(const TimelineRecord&, uint64_t, Placement&) override { return 0; }
-  void PlaceArrows() override {}
   // Adds what digests have of the time before the record.
   void Advance(const TimelineRecord& record) override {
     if (digests_ != nullptr) AddDigestedBefore(record.start_ns, record.end_ns);
   }
-  absl::Status WriteStop(const TimelineRecord&) override { return absl::OkStatus(); }
   absl::Status WriteHostCounter(const TimelineRecord& record) override;
   absl::Status WriteCounter(const TimelineRecord& record) override;
   absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
                           const Placement& placement) override;
-  absl::Status EndBatch(const TimelineBatch&) override { return absl::OkStatus(); }
 
   // Returns the row of the answer, or nullptr if there are too many.
   SpanRow* RowAt(uint32_t row);
-  // Adds one value of a counter to the row with this name of the stream.
-  void AddCounter(uint32_t stream, const std::string& name, uint64_t at_ns, double value,
-                  uint32_t count = 1);
+  // Adds one value of a counter to the row of the stream that the counter's name and the value's
+  // key name together.
+  void AddCounter(uint32_t stream, std::string_view counter, std::string_view key, uint64_t at_ns,
+                  double value, uint32_t count = 1);
   void AddEvent(uint32_t row_number, const Event& event);
   // Adds everything of digests that comes before an event with these times.
   void AddDigestedBefore(uint64_t start_ns, uint64_t end_ns);
   void AddDigested(const DigestedEvent& event);
+  // Returns the number of the record's name. Events of the runtime have that of their shape.
+  uint16_t NameNumber(const TimelineRecord& record);
   uint16_t NameNumber(std::string_view name, std::string_view category);
-  // Returns the level of a span that begins and ends at these times, and marks it as used.
-  uint8_t PlaceLevel(RowState& state, uint64_t start_ns, uint64_t end_ns);
   void Add(SpanRow& row, RowState& state, Item item, uint64_t longest_ns);
   // Doubles the width within which items are merged, and merges those collected so far.
   void Coarsen();
@@ -115,6 +109,7 @@ class SpanCollector final : public RowExporter {
   std::vector<RowState> states_;  // by row of the RowModel
   absl::flat_hash_map<std::string, uint32_t> counter_rows_;
   absl::flat_hash_map<std::string, uint16_t> name_numbers_;
+  std::vector<uint32_t> shape_names_;  // by number of the shape; kNoName: not looked up yet
   absl::flat_hash_map<std::string, uint16_t> category_numbers_;
   size_t items_ = 0;
   uint64_t events_without_row_ = 0;

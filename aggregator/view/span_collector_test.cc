@@ -136,6 +136,30 @@ TEST_F(SpanCollectorTest, CoarsensWhereThereAreTooManyItems) {
   EXPECT_LE(answer.rows.front().spans.size(), limits::kViewItemsMax);
 }
 
+// What was before the window is of no use to spans, and costs as much as the window.
+TEST_F(SpanCollectorTest, ReadsAChunkOnce) {
+  const uint32_t core = AddCore(3, 7);
+  script_.Span("kbl_exec_pre", kBase + 10, kBase + 20, 1, 7, {{"exec_id", uint64_t{5}}});
+  script_.Span("nc_exec_running", kBase + 100, kBase + 900, 2, 0, {{"exec_id", uint64_t{5}}});
+  Close(core);
+  const SpanAnswer answer = Collect(kBase + 200, kBase + 600);
+  ASSERT_EQ(answer.rows.size(), 1u);
+  EXPECT_EQ(answer.rows.front().events, 1u);
+  EXPECT_EQ(source_.chunks_read(), 1u);
+}
+
+TEST_F(SpanCollectorTest, CountersHaveTheUnitOfTheirName) {
+  const uint32_t core = AddCore(3, 7);
+  script_.Add("pool", Phase::kCounter, kBase + 100, 0, 0,
+              {{"used_bytes", uint64_t{5}}, {"waiting", uint64_t{3}}});
+  Close(core);
+  const SpanAnswer answer = Collect(kBase, kBase + 1'000);
+  ASSERT_EQ(answer.rows.size(), 2u);
+  EXPECT_EQ(answer.rows[0].unit, "B");
+  EXPECT_EQ(answer.rows[1].unit, "");
+  EXPECT_NE(EncodeSpans(answer, 1).find(R"("unit":"B","max":5)"), std::string::npos);
+}
+
 TEST_F(SpanCollectorTest, EncodedColumnsAreAligned) {
   const uint32_t core = AddCore(3, 7);
   script_.Span("outer", kBase + 100, kBase + 900, 1);

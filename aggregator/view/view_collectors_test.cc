@@ -49,6 +49,29 @@ TEST_F(ViewCollectorsTest, ListsEventsWithTheirArguments) {
   EXPECT_THAT(json, HasSubstr("\"next\":\"\""));
 }
 
+TEST_F(ViewCollectorsTest, EventsHaveLevelBoundAndId) {
+  const uint32_t core = AddCore(3, 7);
+  script_.Start("outer", kBase + 100, 1, 7);
+  script_.Span("inner", kBase + 200, kBase + 300, 2, 7);
+  script_.Stop("outer", kBase + 900, 1, 7);
+  Close(core);
+  const std::string inner = List({.query = Query("name:inner")});
+  EXPECT_THAT(inner, HasSubstr(R"("depth":1,"bound_known":false,"bound_ns":"0")"));
+  EXPECT_THAT(inner, Not(HasSubstr("sequence_id")));
+  EXPECT_THAT(inner, HasSubstr("\"id\":\"" + std::to_string(core) + "-1750000000000000200-"));
+  EXPECT_THAT(List({.query = Query("name:outer")}), HasSubstr("\"depth\":0"));
+}
+
+// A preparation from before the window names the model of an execution in it.
+TEST_F(ViewCollectorsTest, ArgumentsNameTheModelOfAnEarlierPreparation) {
+  const uint32_t core = AddCore(3, 7);
+  script_.Span("kbl_exec_pre", kBase - 500, kBase - 400, 1, 7,
+               {{"exec_id", uint64_t{5}}, {"model_name", std::string("llama")}});
+  script_.Span("nc_exec_running", kBase + 100, kBase + 900, 2, 0, {{"exec_id", uint64_t{5}}});
+  Close(core);
+  EXPECT_THAT(List({.query = Query("name:nc_exec_running")}), HasSubstr("llama"));
+}
+
 TEST_F(ViewCollectorsTest, ArgumentsOfAStopInALaterChunkFollow) {
   const uint32_t core = AddCore(3, 7);
   script_.Start("nc_exec_running", kBase + 100, 1, 7, {{"a", uint64_t{1}}});

@@ -66,22 +66,33 @@ absl::Status SetParameter(std::string_view key, const std::string& value, ViewRe
   if (key == "columns") {
     return ParseNumber(key, value, 1, limits::kViewColumnsMax, request.columns);
   }
+  if (key == "lines") return ParseNumber(key, value, 1, limits::kViewHeatLinesMax, request.lines);
   if (key == "limit") return ParseNumber(key, value, 1, limits::kViewHitsMax, request.limit);
   if (key == "cursor") {
     return value.empty() ? absl::OkStatus()
                          : ParseNumber(key, value, 0, UINT64_MAX, request.cursor);
   }
   if (key == "streams") return ParseStreams(value, request.streams);
+  if (key == "depth") return ParseNumber(key, value, 1, limits::kViewChainDepthMax, request.depth);
+  if (key == "breadth") {
+    return ParseNumber(key, value, 1, limits::kViewChainBreadthMax, request.breadth);
+  }
   if (key == "q") {
     request.query = value;
   } else if (key == "metric") {
     request.metric = value;
   } else if (key == "by") {
     request.by = value;
+  } else if (key == "sort") {
+    request.sort = value;
+  } else if (key == "event") {
+    request.event = value;
+  } else if (key == "chain") {
+    request.chain = value;
   } else {
     return InvalidArgument(
-        "'{}' is not a parameter; there are from, to, px, columns, limit, cursor, streams, q, "
-        "metric and by",
+        "'{}' is not a parameter; there are from, to, px, columns, lines, limit, cursor, "
+        "streams, q, metric, by, sort, event, chain, depth and breadth",
         key.substr(0, 64));
   }
   return absl::OkStatus();

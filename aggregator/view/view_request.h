@@ -25,11 +25,17 @@ struct ViewRequest {
   std::vector<uint32_t> streams;    // numbers; empty: all
   uint32_t pixels = 1'600;
   uint32_t columns = 400;
+  uint32_t lines = limits::kViewHeatLinesMax;  // of a heat map
   size_t limit = 200;
   uint64_t cursor = 0;
   std::string query;
   std::string metric = "busy";
   std::string by = "name";
+  std::string sort = "rank";
+  std::string event;  // EventId as text
+  std::string chain;
+  uint32_t depth = 8;
+  uint32_t breadth = 3;
 
   // Parses "from=1&to=2&streams=4,7". Decodes percent escapes. Fails with INVALID_ARGUMENT that
   // names the parameter; an unknown one is refused, as a typing error would otherwise be ignored.

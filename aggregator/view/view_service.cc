@@ -36,8 +36,9 @@ absl::StatusOr<std::string> ViewService::View(const CaptureRecord& record, std::
   if (what == "search") return views_.Search(record, request, cancelled);
   if (what == "summary") return views_.Summary(record, request, cancelled);
   if (what == "heat") return views_.Heat(record, request, cancelled);
+  if (what == "links") return views_.Links(record, request, cancelled);
   return InvalidArgument(
-      "'{}' is not a view; there are layout, spans, events, search, summary and heat", what);
+      "'{}' is not a view; there are layout, spans, events, search, summary, heat and links", what);
 }
 
 }  // namespace neurontrace

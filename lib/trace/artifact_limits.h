@@ -18,6 +18,8 @@ inline constexpr size_t kArtifactsPerCaptureMax = 65'536;
 // cut). Further ones are not recorded: the capture misses at least this many.
 inline constexpr size_t kArtifactsForgoneMax = 65'536;
 inline constexpr size_t kArtifactReasonBytesMax = 256;
+// Artifacts and missing files that one answer to operators lists. Further ones are counted in it.
+inline constexpr size_t kArtifactsListedMax = 4'096;
 // All content that an aggregator stores, unless it is configured otherwise. Further content is
 // refused (FULL), counted; nothing is deleted to make room.
 inline constexpr uint64_t kArtifactStoreBytesDefault = uint64_t{64} << 30;

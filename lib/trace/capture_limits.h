@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "lib/trace/limits.h"
@@ -20,5 +21,9 @@ inline constexpr uint64_t kQuotaCheckNs = 250'000'000;
 // Aggregator: longest delay before changes of a capture's workers are written to its record. Orders
 // to agents are written at once.
 inline constexpr uint64_t kRecordSaveNs = 100'000'000;
+// Aggregator: tags that people add to a capture after its start, and the bytes of one. A change
+// beyond either is refused.
+inline constexpr size_t kCaptureTagsMax = 32;
+inline constexpr size_t kCaptureTagBytesMax = 128;
 
 }  // namespace neurontrace::limits

@@ -79,6 +79,9 @@ struct CaptureRecord {
   std::vector<std::string> end_warnings;  // added at its end, and again when a late agent finishes
   std::optional<CaptureBegin> begin;      // the order to all agents, except host_raw_ns
   uint64_t armed_realtime_ns = 0;         // when the last answer had come or was no longer awaited
+  // What people add to the capture after its start; see aggregator/session/capture_update.h.
+  bool starred = false;
+  std::vector<std::string> tags;  // sorted, each once; in addition to spec.labels
   friend bool operator==(const CaptureRecord&, const CaptureRecord&) = default;
 };
 

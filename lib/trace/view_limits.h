@@ -31,10 +31,31 @@ inline constexpr size_t kViewEventsMax = 1'000;
 inline constexpr size_t kViewEventBytesMax = 4u << 20;
 // Hits that one search lists. Beyond they are only counted.
 inline constexpr size_t kViewHitsMax = 10'000;
+// Links of one event that an answer lists. Beyond: counted in the answer.
+inline constexpr size_t kViewLinksMax = 64;
+// How far before and after an event links are looked for, and how long an event is looked at. The
+// answer has the window.
+inline constexpr uint64_t kViewLinkReachNs = 1'000'000'000;
+inline constexpr uint64_t kViewLinkLengthNs = 10'000'000'000;
+// The same for the other ranks of a collective.
+inline constexpr uint64_t kViewLinkCollectiveReachNs = 200'000'000;
+// Events that a search for links keeps. Links to further ones are missing, and the answer says so.
+inline constexpr size_t kViewLinkNodesMax = 200'000;
+// Events of one chain of dependencies, its length, and how many links of one event it follows.
+// Beyond, the chain ends and says so; more than the latter two are refused with INVALID_ARGUMENT.
+inline constexpr size_t kViewChainEventsMax = 64;
+inline constexpr uint32_t kViewChainDepthMax = 32;
+inline constexpr uint32_t kViewChainBreadthMax = 16;
 // Names or ranks that a summary distinguishes. Further ones share one line, "(other)".
 inline constexpr size_t kViewSummaryRowsMax = 4'096;
-// Columns of a heat map.
+// Columns of a heat map, and its lines of pixels. More: refused with INVALID_ARGUMENT.
 inline constexpr uint32_t kViewColumnsMax = 4'096;
+inline constexpr uint32_t kViewHeatLinesMax = 16'384;
+// Cells of a heat map, which are its streams times its columns. Beyond: it has fewer columns, and
+// the answer has their number.
+inline constexpr size_t kViewHeatCellsMax = 10'485'760;
+// Steps of frameworks that one heat map keeps. Further ones are counted in the answer.
+inline constexpr size_t kViewFrameworkStepsMax = 1'048'576;
 // Questions that are answered at once, in total and of one caller where callers have names. Further
 // ones are refused with RESOURCE_EXHAUSTED, counted; the page asks again.
 inline constexpr size_t kViewsAtOnceMax = 16;
@@ -58,5 +79,7 @@ inline constexpr uint64_t kDigestFreeBytesMin = uint64_t{2} << 30;
 // Captures whose description and clocks are kept for further questions. Beyond: the one that was
 // not asked about for the longest time is dropped, and read again when it is asked about.
 inline constexpr size_t kViewCapturesMax = 8;
+// Bytes of one message of an answer. A longer answer has several.
+inline constexpr size_t kViewPartBytes = 1u << 20;
 
 }  // namespace neurontrace::limits

@@ -8,15 +8,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
-#include <chrono>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "lib/base/json_writer.h"
 #include "lib/base/status.h"
 #include "lib/trace/web_limits.h"
+#include "lib/web/api_reply.h"
 #include "lib/web/web_parameters.h"
 
 namespace neurontrace {
@@ -26,7 +24,6 @@ constexpr std::string_view kApi = "/api/v1/";
 // Browsers send cookies to every port of a host: each session has a name of its own, or a second
 // page would sign the first one out.
 constexpr size_t kCookieNameDigits = 8;
-constexpr std::string_view kJson = "application/json; charset=utf-8";
 // Nothing of other sites is loaded, and no other site may frame the page. Canvases are saved
 // through blobs. Opening Perfetto needs a reference to its window, which `same-origin` would cut.
 constexpr std::pair<const char*, const char*> kSecurityHeaders[] = {
@@ -38,165 +35,19 @@ constexpr std::pair<const char*, const char*> kSecurityHeaders[] = {
     {"X-Content-Type-Options", "nosniff"},
     {"Referrer-Policy", "no-referrer"}};
 
-// The HTTP status of each code of gRPC, as google/rpc/code.proto lists them.
-struct CodeName {
-  int http;
-  std::string_view name;
-};
-CodeName NameOf(grpc::StatusCode code) {
-  switch (code) {
-    case grpc::StatusCode::INVALID_ARGUMENT:
-      return {400, "INVALID_ARGUMENT"};
-    case grpc::StatusCode::UNAUTHENTICATED:
-      return {401, "UNAUTHENTICATED"};
-    case grpc::StatusCode::PERMISSION_DENIED:
-      return {403, "PERMISSION_DENIED"};
-    case grpc::StatusCode::NOT_FOUND:
-      return {404, "NOT_FOUND"};
-    case grpc::StatusCode::FAILED_PRECONDITION:
-      return {409, "FAILED_PRECONDITION"};
-    case grpc::StatusCode::ALREADY_EXISTS:
-      return {409, "ALREADY_EXISTS"};
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return {429, "RESOURCE_EXHAUSTED"};
-    case grpc::StatusCode::UNIMPLEMENTED:
-      return {501, "UNIMPLEMENTED"};
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return {504, "DEADLINE_EXCEEDED"};
-    case grpc::StatusCode::UNAVAILABLE:
-      return {503, "UNAVAILABLE"};
-    default:
-      return {500, "INTERNAL"};
-  }
-}
-
-WebReply ErrorReply(const grpc::Status& status) {
-  const auto [http, name] = NameOf(status.error_code());
-  JsonWriter json;
-  json.Open('{').Key("error").Open('{');
-  json.Member("code", name).Member("message", status.error_message()).Close('}').Close('}');
-  WebReply reply{.status = http, .content_type = std::string(kJson), .body = json.Take()};
-  if (http == 429) reply.headers.emplace_back("Retry-After", "1");
-  return reply;
-}
-
-WebReply JsonReply(std::string json) {
-  return {.content_type = std::string(kJson),
-          .headers = {{"Cache-Control", "no-store"}},
-          .body = std::move(json)};
-}
-
-WebReply MessageReply(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
-  if (!status.ok()) return ErrorReply({grpc::StatusCode::INTERNAL, status.ToString()});
-  return JsonReply(std::move(json));
-}
-
-// Parses the body into a message. Members that the message does not have are refused.
-grpc::Status ParseBody(const std::string& body, google::protobuf::Message& message) {
-  const auto status = google::protobuf::util::JsonStringToMessage(body, &message);
-  if (status.ok()) return grpc::Status::OK;
-  return {grpc::StatusCode::INVALID_ARGUMENT, "the request's body: " + status.ToString()};
-}
-
 // Compares in a time that does not tell how much of the token is right.
 bool IsToken(std::string_view text, std::string_view token) {
   return text.size() == token.size() && CRYPTO_memcmp(text.data(), token.data(), token.size()) == 0;
 }
 
-// Parses a time of the query. An empty text is 0, which stands for an open end.
-bool ParseTime(std::string_view text, uint64_t& time_ns) {
-  if (text.empty()) return true;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), time_ns);
-  return error == std::errc() && rest == text.data() + text.size();
-}
-
-// Parses "8-15,20" into the ranks that an export selects. An empty text selects all.
-grpc::Status AddRanks(std::string_view text, v1::ExportRequest& message) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(','), text.size());
-    const std::string_view part = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const size_t dash = std::min(part.find('-'), part.size());
-    const std::string_view last = part.substr(std::min(dash + 1, part.size()));
-    int64_t first_gid = 0;
-    int64_t last_gid = 0;
-    const auto parse = [](std::string_view digits, int64_t& number) {
-      const auto [rest, error] =
-          std::from_chars(digits.data(), digits.data() + digits.size(), number);
-      return error == std::errc() && rest == digits.data() + digits.size() && number >= 0;
-    };
-    if (!parse(part.substr(0, dash), first_gid) ||
-        !parse(last.empty() ? part.substr(0, dash) : last, last_gid) || last_gid < first_gid) {
-      return {grpc::StatusCode::INVALID_ARGUMENT,
-              "gids: write ranks and ranges between commas, for example 8-15,20"};
-    }
-    v1::GidRange& range = *message.add_worker_gids();
-    range.set_first(first_gid);
-    range.set_last(last_gid);
-  }
-  return grpc::Status::OK;
-}
-
 }  // namespace
-
-// Every call that is being made, so that Stop can end it.
-class OperatorGateway::Calls {
- public:
-  // A call's context for as long as the call lasts.
-  class Call {
-   public:
-    explicit Call(std::shared_ptr<Calls> calls) : calls_(std::move(calls)) {
-      calls_->Add(&context_);
-    }
-    ~Call() { calls_->Remove(&context_); }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-
-    grpc::ClientContext* context() { return &context_; }
-    // Limits calls that answer at once; streams have no such limit.
-    Call& WithDeadline() {
-      context_.set_deadline(std::chrono::system_clock::now() +
-                            std::chrono::milliseconds(limits::kWebCallMsMax));
-      return *this;
-    }
-
-   private:
-    const std::shared_ptr<Calls> calls_;
-    grpc::ClientContext context_;
-  };
-
-  // Ends the calls, and every later one at once.
-  void Stop() {
-    const MutexLock lock(mutex_);
-    has_stopped_ = true;
-    for (grpc::ClientContext* const context : contexts_) context->TryCancel();
-  }
-
- private:
-  void Add(grpc::ClientContext* context) {
-    const MutexLock lock(mutex_);
-    contexts_.insert(context);
-    if (has_stopped_) context->TryCancel();
-  }
-  void Remove(grpc::ClientContext* context) {
-    const MutexLock lock(mutex_);
-    contexts_.erase(context);
-  }
-
-  Mutex mutex_;
-  std::set<grpc::ClientContext*> contexts_ NT_GUARDED_BY(mutex_);
-  bool has_stopped_ NT_GUARDED_BY(mutex_) = false;
-};
 
 // The changes of a capture as server-sent events (WHATWG HTML standard, 9.2).
 class OperatorGateway::CaptureEvents final : public WebStream {
  public:
   // Gives its place among `watches` back at its end.
-  CaptureEvents(v1::OperatorService::StubInterface& service, const std::shared_ptr<Calls>& calls,
+  CaptureEvents(v1::OperatorService::StubInterface& service,
+                const std::shared_ptr<OperatorCalls>& calls,
                 std::shared_ptr<std::atomic<int>> watches, const std::string& id)
       : watches_(std::move(watches)), call_(calls) {
     v1::CaptureReference request;
@@ -207,12 +58,18 @@ class OperatorGateway::CaptureEvents final : public WebStream {
 
   // Reads the present state, so that a refused watch is answered with its error.
   grpc::Status Begin(std::string& piece) {
-    return Read(piece) == Next::kMore ? grpc::Status::OK : reader_->Finish();
+    if (Read(piece) == Next::kMore) return grpc::Status::OK;
+    if (!status_.ok()) return status_;
+    return {grpc::StatusCode::UNAVAILABLE, "the aggregator ended the watch without a state"};
   }
 
+  // A watch that ends before its capture does is one that failed.
   Next Read(std::string& piece) override {
     v1::Capture capture;
-    if (!reader_->Read(&capture)) return Next::kEnd;
+    if (!reader_->Read(&capture)) {
+      status_ = reader_->Finish();
+      return status_.ok() ? Next::kEnd : Next::kFailed;
+    }
     JsonWriter json;
     json.Open('{')
         .Member("state", v1::CaptureState_Name(capture.state()))
@@ -225,44 +82,8 @@ class OperatorGateway::CaptureEvents final : public WebStream {
 
  private:
   const std::shared_ptr<std::atomic<int>> watches_;
-  Calls::Call call_;
+  OperatorCalls::Call call_;
   std::unique_ptr<grpc::ClientReaderInterface<v1::Capture>> reader_;
-};
-
-// The bytes of an export with one file.
-class OperatorGateway::ExportBytes final : public WebStream {
- public:
-  ExportBytes(v1::OperatorService::StubInterface& service, const std::shared_ptr<Calls>& calls,
-              const v1::ExportRequest& request)
-      : call_(calls), reader_(service.Export(call_.context(), request)) {}
-
-  // Reads up to the first bytes, so that a refused export is answered with its error.
-  grpc::Status Begin(std::string& piece) {
-    switch (Read(piece)) {
-      case Next::kMore:
-        return grpc::Status::OK;
-      case Next::kEnd:
-        return {grpc::StatusCode::FAILED_PRECONDITION, "there is nothing to export"};
-      case Next::kFailed:
-        break;
-    }
-    return status_;
-  }
-
-  Next Read(std::string& piece) override {
-    v1::ExportReply reply;
-    while (reader_->Read(&reply)) {
-      if (reply.data().empty()) continue;
-      piece = std::move(*reply.mutable_data());
-      return Next::kMore;
-    }
-    status_ = reader_->Finish();
-    return status_.ok() ? Next::kEnd : Next::kFailed;
-  }
-
- private:
-  Calls::Call call_;
-  std::unique_ptr<grpc::ClientReaderInterface<v1::ExportReply>> reader_;
   grpc::Status status_;
 };
 
@@ -272,14 +93,39 @@ OperatorGateway::OperatorGateway(v1::OperatorService::StubInterface& service,
       assets_(assets),
       options_(std::move(options)),
       cookie_name_("neurontrace_" + options_.token.substr(0, kCookieNameDigits)),
-      calls_(std::make_shared<Calls>()),
-      watches_(std::make_shared<std::atomic<int>>(0)) {}
+      calls_(std::make_shared<OperatorCalls>()),
+      watches_(std::make_shared<std::atomic<int>>(0)),
+      downloads_(std::make_shared<ExportDownloads>(service_)) {}
+
+OperatorGateway::OperatorGateway(const OperatorGateway& other, Options options,
+                                 std::shared_ptr<OperatorCalls> calls)
+    : service_(other.service_),
+      assets_(other.assets_),
+      options_(std::move(options)),
+      cookie_name_(other.cookie_name_),
+      calls_(std::move(calls)),
+      watches_(other.watches_),
+      downloads_(other.downloads_) {}
 
 OperatorGateway::~OperatorGateway() = default;
 
+std::unique_ptr<OperatorGateway> OperatorGateway::For(std::shared_ptr<const WebCaller> caller,
+                                                      std::string user, std::string role) const {
+  Options options = options_;
+  options.user = std::move(user);
+  options.role = std::move(role);
+  return std::unique_ptr<OperatorGateway>(new OperatorGateway(
+      *this, std::move(options), std::make_shared<OperatorCalls>(*calls_, std::move(caller))));
+}
+
+void OperatorGateway::AddSecurityHeaders(WebReply& reply) {
+  for (const auto& [name, value] : kSecurityHeaders) reply.headers.emplace_back(name, value);
+}
+
 void OperatorGateway::Stop() { calls_->Stop(); }
 
-// A pattern is a path below /api/v1/ in which * stands for the id of a capture.
+// A pattern is a path below /api/v1/ in which * stands for the id of a capture, or the name of a
+// download.
 struct OperatorGateway::Route {
   std::string_view method;
   std::string_view pattern;
@@ -293,23 +139,33 @@ const std::vector<OperatorGateway::Route>& OperatorGateway::Routes() {
       {"GET", "captures", &OperatorGateway::ListCaptures},
       {"POST", "captures", &OperatorGateway::StartCapture},
       {"GET", "captures/*", &OperatorGateway::GetCapture},
+      {"PATCH", "captures/*", &OperatorGateway::UpdateCapture},
       {"DELETE", "captures/*", &OperatorGateway::DeleteCapture},
       {"POST", "captures/*/stop", &OperatorGateway::StopCapture},
       {"GET", "captures/*/certificate", &OperatorGateway::GetCertificate},
       {"GET", "captures/*/watch", &OperatorGateway::WatchCapture},
       {"GET", "captures/*/export", &OperatorGateway::Export},
+      {"GET", "captures/*/artifacts", &OperatorGateway::ListArtifacts},
+      {"GET", "captures/*/artifact", &OperatorGateway::GetArtifact},
+      {"GET", "downloads/*", &OperatorGateway::GetDownload},
+      {"DELETE", "downloads/*", &OperatorGateway::CancelDownload},
       {"GET", "agents", &OperatorGateway::ListAgents},
       {"GET", "workers", &OperatorGateway::ListWorkers},
       {"GET", "clocks", &OperatorGateway::ListClocks},
       {"GET", "triggers", &OperatorGateway::ListTriggers},
+      {"GET", "standing-exports", &OperatorGateway::ListStandingExports},
   };
   return routes;
 }
 
 WebReply OperatorGateway::Handle(const WebRequest& request) {
   WebReply reply;
-  if (auto refusal = RefuseForeign(request)) {
-    reply = *std::move(refusal);
+  if (auto foreign = RefuseForeignHost(
+          request, options_.hosts,
+          "Use 127.0.0.1, or start the command with `neurontrace view --host NAME`.")) {
+    reply = *std::move(foreign);
+  } else if (auto change = RefuseForeignChange(request)) {
+    reply = *std::move(change);
   } else if (!ParameterOf(request.query, "token").empty() && request.path.find("/api/") != 0) {
     reply = SignIn(request);
   } else if (request.method == "POST" && request.path == "/api/v1/session") {
@@ -323,26 +179,30 @@ WebReply OperatorGateway::Handle(const WebRequest& request) {
   } else {
     reply = Page(request);
   }
-  for (const auto& [name, value] : kSecurityHeaders) reply.headers.emplace_back(name, value);
+  AddSecurityHeaders(reply);
   return reply;
 }
 
-std::optional<WebReply> OperatorGateway::RefuseForeign(const WebRequest& request) const {
+std::optional<WebReply> OperatorGateway::RefuseForeignHost(const WebRequest& request,
+                                                           const std::vector<std::string>& hosts,
+                                                           std::string_view advice) {
   const std::string host = HostName(request.host);
   const bool is_known = host == "localhost" || host == "127.0.0.1" || host == "[::1]" ||
-                        std::ranges::count(options_.hosts, host) > 0;
-  if (!is_known) {
-    return ErrorReply({grpc::StatusCode::PERMISSION_DENIED,
-                       "the host name of the address is unknown; use 127.0.0.1, or name it with "
-                       "--host"});
-  }
+                        std::ranges::count(hosts, host) > 0;
+  if (is_known) return std::nullopt;
+  return ErrorReply(
+      {grpc::StatusCode::PERMISSION_DENIED, "the host name of the address is unknown"}, advice);
+}
+
+std::optional<WebReply> OperatorGateway::RefuseForeignChange(const WebRequest& request) {
   if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
   // Pages of other sites can send requests with the cookie, but cannot set these headers.
   const bool is_own = request.fetch_site.empty() || request.fetch_site == "same-origin";
   if (!is_own || !request.content_type.starts_with("application/json")) {
     return ErrorReply({grpc::StatusCode::PERMISSION_DENIED,
                        "changes need the content type application/json and come from the page "
-                       "itself"});
+                       "itself"},
+                      "Use the page of this address, or send these headers.");
   }
   return std::nullopt;
 }
@@ -351,14 +211,25 @@ bool OperatorGateway::HasSession(const WebRequest& request) const {
   return IsToken(CookieValue(request.cookie, cookie_name_), options_.token);
 }
 
+absl::StatusOr<std::string> OperatorGateway::TokenOfBody(const std::string& body) {
+  google::protobuf::Struct members;
+  if (const grpc::Status parsed = ParseBody(body, members); !parsed.ok()) {
+    return InvalidArgument("{}", parsed.error_message());
+  }
+  const auto token = members.fields().find("token");
+  if (token == members.fields().end() || token->second.string_value().empty()) {
+    return InvalidArgument("token: the body has none; write for example {{\"token\": \"...\"}}");
+  }
+  return token->second.string_value();
+}
+
 // For a page that was opened without the token: somebody copies it from the terminal.
 WebReply OperatorGateway::SignInByBody(const WebRequest& request) {
-  google::protobuf::Struct body;
-  if (const grpc::Status parsed = ParseBody(request.body, body); !parsed.ok()) {
-    return ErrorReply(parsed);
+  const auto token = TokenOfBody(request.body);
+  if (!token.ok()) {
+    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT, std::string(token.status().message())});
   }
-  const auto token = body.fields().find("token");
-  if (token == body.fields().end() || !IsToken(token->second.string_value(), options_.token)) {
+  if (!IsToken(*token, options_.token)) {
     return ErrorReply({grpc::StatusCode::UNAUTHENTICATED,
                        "the token is not that of this session; `neurontrace view` prints the "
                        "current address"});
@@ -372,6 +243,18 @@ std::string OperatorGateway::SessionCookie() const {
   return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name_, options_.token);
 }
 
+std::string OperatorGateway::AddressWithoutToken(const WebRequest& request) {
+  // Only a path of this server: "//host" would lead to another one, and so would the "http://host/"
+  // of a request to a proxy. Browsers read \ as /.
+  const bool is_own = request.path.starts_with('/') && !request.path.starts_with("//") &&
+                      !request.path.starts_with("/\\");
+  std::string path = is_own ? request.path : "/";
+  if (const std::string rest = WithoutParameter(request.query, "token"); !rest.empty()) {
+    path += "?" + rest;
+  }
+  return path;
+}
+
 // The token leaves the address, so that it is in no history and in no link that somebody copies.
 // The other parameters stay: they are the view that a link opens.
 WebReply OperatorGateway::SignIn(const WebRequest& request) const {
@@ -380,15 +263,10 @@ WebReply OperatorGateway::SignIn(const WebRequest& request) const {
                        "the token is not that of this session; `neurontrace view` prints the "
                        "current address"});
   }
-  // Only a path of this server: "//host" would lead to another one, and browsers read \ as /.
-  const bool is_foreign = request.path.starts_with("//") || request.path.starts_with("/\\");
-  std::string path = is_foreign ? "/" : request.path;
-  if (const std::string rest = WithoutParameter(request.query, "token"); !rest.empty()) {
-    path += "?" + rest;
-  }
   return {.status = 303,
-          .headers = {
-              {"Location", path}, {"Cache-Control", "no-store"}, {"Set-Cookie", SessionCookie()}}};
+          .headers = {{"Location", AddressWithoutToken(request)},
+                      {"Cache-Control", "no-store"},
+                      {"Set-Cookie", SessionCookie()}}};
 }
 
 // Every path without a file is the page, which reads the address itself.
@@ -409,15 +287,24 @@ WebReply OperatorGateway::Page(const WebRequest& request) const {
 }
 
 WebReply OperatorGateway::Api(const WebRequest& request) {
+  // Messages of gRPC hold nothing else.
+  if (!IsUtf8(request.path) || !IsUtf8(request.query)) {
+    return ErrorReply(
+        {grpc::StatusCode::INVALID_ARGUMENT, "the address is not UTF-8; write other bytes as %XX"});
+  }
   std::string path = request.path.substr(kApi.size());
   std::string id;
   constexpr std::string_view kCaptures = "captures/";
-  if (path.starts_with(kCaptures)) {
+  constexpr std::string_view kDownloads = "downloads/";
+  if (path.starts_with(kDownloads)) {
+    id = path.substr(kDownloads.size());
+    path.replace(kDownloads.size(), id.size(), "*");
+  } else if (path.starts_with(kCaptures)) {
     const size_t end = std::min(path.find('/', kCaptures.size()), path.size());
     id = path.substr(kCaptures.size(), end - kCaptures.size());
     path.replace(kCaptures.size(), id.size(), "*");
-    constexpr std::string_view kViews[] = {"layout", "spans",   "events",
-                                           "search", "summary", "heat"};
+    constexpr std::string_view kViews[] = {"layout",  "spans", "events", "search",
+                                           "summary", "heat",  "links"};
     const std::string_view what =
         std::string_view(path).substr(std::min(kCaptures.size() + 2, path.size()));
     if (request.method == "GET" && std::ranges::count(kViews, what) > 0) {
@@ -432,7 +319,8 @@ WebReply OperatorGateway::Api(const WebRequest& request) {
   }
   if (has_path) {
     WebReply reply =
-        ErrorReply({grpc::StatusCode::UNIMPLEMENTED, "the method is not supported here"});
+        ErrorReply({grpc::StatusCode::UNIMPLEMENTED, "the method is not supported here"},
+                   "docs/formats/view_api.md lists the methods of each address.");
     reply.status = 405;
     return reply;
   }
@@ -441,32 +329,36 @@ WebReply OperatorGateway::Api(const WebRequest& request) {
 }
 
 WebReply OperatorGateway::GetSession(const WebRequest&, const std::string&) {
-  // What the credentials may do is decided by the aggregator, call by call.
+  // What the credentials may do is decided by the aggregator, call by call. The page hides what a
+  // known role may not do.
+  const std::string& role = options_.role;
+  const bool is_admin = role.empty() || role == "admin";
+  const bool is_operator = is_admin || role == "operator";
   JsonWriter json;
-  json.Open('{').Member("user", options_.user).Member("role", "").Key("may").Open('{');
-  for (const char* const what : {"view", "start", "stop", "delete", "export"})
-    json.Member(what, true);
-  json.Member("edit", false).Close('}');
+  json.Open('{').Member("user", options_.user).Member("role", role).Key("may").Open('{');
+  json.Member("view", true).Member("start", is_operator).Member("stop", is_operator);
+  json.Member("edit", is_operator).Member("delete", is_admin).Member("export", true);
+  json.Close('}');
   json.Member("needs_token", false).Member("aggregator", NEURONTRACE_VERSION).Close('}');
   return JsonReply(json.Take());
 }
 
 WebReply OperatorGateway::GetStatus(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::GetStatusReply reply;
   const grpc::Status status = service_.GetStatus(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::ListCaptures(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListCapturesReply reply;
   const grpc::Status status = service_.ListCaptures(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::GetCapture(const WebRequest&, const std::string& id) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::CaptureReference request;
   request.set_capture_id(id);
   v1::Capture reply;
@@ -475,7 +367,7 @@ WebReply OperatorGateway::GetCapture(const WebRequest&, const std::string& id) {
 }
 
 WebReply OperatorGateway::GetCertificate(const WebRequest&, const std::string& id) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::CaptureReference request;
   request.set_capture_id(id);
   v1::Capture reply;
@@ -501,7 +393,7 @@ WebReply OperatorGateway::StartCapture(const WebRequest& request, const std::str
   v1::Capture reply;
   grpc::Status status;
   {
-    Calls::Call call(calls_);
+    OperatorCalls::Call call(calls_);
     status = service_.StartCapture(call.WithDeadline().context(), message, &reply);
   }
   if (!status.ok()) return ErrorReply(status);
@@ -515,7 +407,7 @@ WebReply OperatorGateway::StartCapture(const WebRequest& request, const std::str
 }
 
 absl::Status OperatorGateway::AwaitPreview(v1::Capture& capture) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::CaptureReference request;
   request.set_capture_id(capture.capture_id());
   const auto reader = service_.WatchCapture(call.WithDeadline().context(), request);
@@ -526,11 +418,29 @@ absl::Status OperatorGateway::AwaitPreview(v1::Capture& capture) {
 }
 
 WebReply OperatorGateway::StopCapture(const WebRequest&, const std::string& id) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::CaptureReference request;
   request.set_capture_id(id);
   v1::Capture reply;
   const grpc::Status status = service_.StopCapture(call.WithDeadline().context(), request, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+// The address names the capture, so a body that names one, too, could contradict it.
+WebReply OperatorGateway::UpdateCapture(const WebRequest& request, const std::string& id) {
+  v1::UpdateCaptureRequest message;
+  if (const grpc::Status parsed = ParseBody(request.body, message); !parsed.ok()) {
+    return ErrorReply(parsed);
+  }
+  if (!message.capture_id().empty()) {
+    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT,
+                       "capture_id: the address names the capture; omit this member"});
+  }
+  message.set_capture_id(id);
+  OperatorCalls::Call call(calls_);
+  v1::Capture reply;
+  const grpc::Status status =
+      service_.UpdateCapture(call.WithDeadline().context(), message, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
@@ -544,7 +454,7 @@ WebReply OperatorGateway::DeleteCapture(const WebRequest& request, const std::st
   reference.set_capture_id(id);
   v1::Capture capture;
   {
-    Calls::Call call(calls_);
+    OperatorCalls::Call call(calls_);
     const grpc::Status status =
         service_.GetCapture(call.WithDeadline().context(), reference, &capture);
     if (!status.ok()) return ErrorReply(status);
@@ -556,7 +466,7 @@ WebReply OperatorGateway::DeleteCapture(const WebRequest& request, const std::st
     return ErrorReply({grpc::StatusCode::FAILED_PRECONDITION,
                        "confirm: type the capture's name or id to delete it"});
   }
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::DeleteCaptureReply reply;
   const grpc::Status status =
       service_.DeleteCapture(call.WithDeadline().context(), reference, &reply);
@@ -564,7 +474,7 @@ WebReply OperatorGateway::DeleteCapture(const WebRequest& request, const std::st
 }
 
 WebReply OperatorGateway::WatchCapture(const WebRequest&, const std::string& id) {
-  if (watches_->fetch_add(1) >= limits::kWebWatchesMax) {
+  if (watches_->fetch_add(1) >= options_.watches_max) {
     watches_->fetch_sub(1);
     return ErrorReply({grpc::StatusCode::RESOURCE_EXHAUSTED,
                        "too many pages follow a running capture; close one of them"});
@@ -577,84 +487,70 @@ WebReply OperatorGateway::WatchCapture(const WebRequest&, const std::string& id)
 }
 
 WebReply OperatorGateway::ListAgents(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListAgentsReply reply;
   const grpc::Status status = service_.ListAgents(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::ListWorkers(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListWorkersReply reply;
   const grpc::Status status = service_.ListWorkers(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::ListClocks(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListClocksReply reply;
   const grpc::Status status = service_.ListClocks(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::ListTriggers(const WebRequest&, const std::string&) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ListTriggersReply reply;
   const grpc::Status status = service_.ListTriggers(call.WithDeadline().context(), {}, &reply);
   return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
+WebReply OperatorGateway::ListArtifacts(const WebRequest&, const std::string& id) {
+  OperatorCalls::Call call(calls_);
+  v1::CaptureReference request;
+  request.set_capture_id(id);
+  v1::ListArtifactsReply reply;
+  const grpc::Status status =
+      service_.ListArtifacts(call.WithDeadline().context(), request, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
+WebReply OperatorGateway::ListStandingExports(const WebRequest&, const std::string&) {
+  OperatorCalls::Call call(calls_);
+  v1::ListStandingExportsReply reply;
+  const grpc::Status status =
+      service_.ListStandingExports(call.WithDeadline().context(), {}, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
+}
+
 WebReply OperatorGateway::Export(const WebRequest& request, const std::string& id) {
-  struct Format {
-    v1::ExportFormat value;
-    const char* file_name;
-  };
-  static const std::map<std::string_view, Format> kFormats = {
-      {"pftrace", {v1::EXPORT_FORMAT_PERFETTO, "pftrace"}},
-      {"chrome-json", {v1::EXPORT_FORMAT_CHROME_JSON, "trace.json"}},
-      {"json", {v1::EXPORT_FORMAT_JSON, "json"}},
-      {"summary-text", {v1::EXPORT_FORMAT_SUMMARY_TEXT, "summary.txt"}},
-      {"summary-json", {v1::EXPORT_FORMAT_SUMMARY_JSON, "summary.json"}}};
-  const auto format = kFormats.find(ParameterOf(request.query, "format"));
-  if (format == kFormats.end()) {
-    return ErrorReply(
-        {grpc::StatusCode::INVALID_ARGUMENT,
-         "format: there are pftrace, chrome-json, json, summary-text and "
-         "summary-json; formats with several files are written by `neurontrace export`"});
-  }
-  v1::ExportRequest message;
-  message.set_capture_id(id);
-  message.set_format(format->second.value);
-  if (!ParameterOf(request.query, "streams").empty()) {
-    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT,
-                       "streams: exports select by rank; write for example gids=8-15"});
-  }
-  if (const grpc::Status parsed = AddRanks(ParameterOf(request.query, "gids"), message);
-      !parsed.ok()) {
-    return ErrorReply(parsed);
-  }
-  uint64_t from_ns = 0;
-  uint64_t to_ns = 0;
-  if (!ParseTime(ParameterOf(request.query, "from"), from_ns) ||
-      !ParseTime(ParameterOf(request.query, "to"), to_ns)) {
-    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT,
-                       "from, to: write whole nanoseconds, or omit them for the whole capture"});
-  }
-  message.set_window_start_ns(from_ns);
-  message.set_window_end_ns(to_ns);
-  auto bytes = std::make_unique<ExportBytes>(service_, calls_, message);
-  WebReply reply{.content_type = "application/octet-stream"};
-  if (const grpc::Status begun = bytes->Begin(reply.body); !begun.ok()) return ErrorReply(begun);
-  reply.headers = {{"Cache-Control", "no-store"},
-                   {"Content-Disposition",
-                    fmt::format("attachment; filename=\"{}.{}\"", id, format->second.file_name)}};
-  reply.stream = std::move(bytes);
-  return reply;
+  return downloads_->Export({calls_, options_.user}, request, id);
+}
+
+WebReply OperatorGateway::GetArtifact(const WebRequest& request, const std::string& id) {
+  return downloads_->GetArtifact({calls_, options_.user}, request, id);
+}
+
+WebReply OperatorGateway::GetDownload(const WebRequest& request, const std::string& id) {
+  return downloads_->GetState({calls_, options_.user}, request, id);
+}
+
+WebReply OperatorGateway::CancelDownload(const WebRequest& request, const std::string& id) {
+  return downloads_->Cancel({calls_, options_.user}, request, id);
 }
 
 WebReply OperatorGateway::View(std::string_view what, const WebRequest& request,
                                const std::string& id) {
-  Calls::Call call(calls_);
+  OperatorCalls::Call call(calls_);
   v1::ViewRequest message;
   message.set_capture_id(id);
   message.set_what(std::string(what));

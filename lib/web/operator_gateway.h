@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "lib/base/mutex.h"
+#include "absl/status/statusor.h"
+#include "lib/trace/web_limits.h"
+#include "lib/web/export_downloads.h"
+#include "lib/web/operator_calls.h"
 #include "lib/web/web_assets.h"
 #include "lib/web/web_server.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
@@ -25,12 +28,17 @@ namespace neurontrace {
 // Whoever has the session's token may use these credentials, so the token is in the address that
 // the operator opens, and then in a cookie that scripts cannot read. Requests for other host names
 // (DNS rebinding) and changes that another site's page asks for are refused.
+//
+// The aggregator has sessions of its own: it makes a gateway for each request by For, and asks it
+// by Answer.
 class OperatorGateway final : public WebHandler {
  public:
   struct Options {
     std::string token;               // of the session; at least 128 bits, as hexadecimal digits
     std::vector<std::string> hosts;  // accepted besides the names of the loopback interface
     std::string user;                // whose credentials the calls have, for people
+    std::string role = {};           // "viewer", "operator" or "admin"; empty: not known here
+    int watches_max = limits::kWebWatchesMax;  // pages that follow a running capture
   };
   // `service` and `assets` must outlive this.
   OperatorGateway(v1::OperatorService::StubInterface& service, const WebAssets& assets,
@@ -42,17 +50,41 @@ class OperatorGateway final : public WebHandler {
 
   WebReply Handle(const WebRequest& request) override;
 
+  // Returns a gateway whose calls are made by `caller`, and whose `session` names this user and
+  // role. Its limits are those of this gateway, and Stop of this one ends its calls. `caller` lives
+  // until the last of its calls has ended. The service and the assets must outlive both.
+  std::unique_ptr<OperatorGateway> For(std::shared_ptr<const WebCaller> caller, std::string user,
+                                       std::string role) const;
+  // Answers a request whose sender is known: calls of the API, without the checks of Handle.
+  WebReply Answer(const WebRequest& request) { return Api(request); }
+  // Answers a request for a file of the page, which anybody may read.
+  WebReply Page(const WebRequest& request) const;
+
+  // Return the refusal of a request that must not be answered, or nullopt: one with a foreign host
+  // name, which is none of `hosts` nor one of the loopback interface (`advice` says how to allow
+  // it), and a change that another site's page may have asked for. Pure.
+  static std::optional<WebReply> RefuseForeignHost(const WebRequest& request,
+                                                   const std::vector<std::string>& hosts,
+                                                   std::string_view advice);
+  static std::optional<WebReply> RefuseForeignChange(const WebRequest& request);
+  // Returns the member `token` of a body in JSON. Fails with INVALID_ARGUMENT. Pure.
+  static absl::StatusOr<std::string> TokenOfBody(const std::string& body);
+  // Returns the path and the query of a request without its parameter `token`, as an address of
+  // this server. Pure.
+  static std::string AddressWithoutToken(const WebRequest& request);
+  // Adds the headers that confine the page in the browser.
+  static void AddSecurityHeaders(WebReply& reply);
+
  private:
-  // The calls that are being made. Shared with streams, which outlive Handle.
-  class Calls;
   struct Route;
   class CaptureEvents;
-  class ExportBytes;
+
+  // For For.
+  OperatorGateway(const OperatorGateway& other, Options options,
+                  std::shared_ptr<OperatorCalls> calls);
 
   static const std::vector<Route>& Routes();
 
-  // Returns the refusal of a request that must not be answered, or nullopt.
-  std::optional<WebReply> RefuseForeign(const WebRequest& request) const;
   // Returns whether the request's cookie has the session's token.
   bool HasSession(const WebRequest& request) const;
   // Check the token of an address or of a body, and set the cookie.
@@ -60,8 +92,7 @@ class OperatorGateway final : public WebHandler {
   WebReply SignInByBody(const WebRequest& request);
   // Returns the value of Set-Cookie.
   std::string SessionCookie() const;
-  // Answer requests for the page's files, and for the API below /api/v1/.
-  WebReply Page(const WebRequest& request) const;
+  // Answers requests for the API below /api/v1/.
   WebReply Api(const WebRequest& request);
 
   // One function for each route. `id` is the capture of the path, or empty.
@@ -72,13 +103,20 @@ class OperatorGateway final : public WebHandler {
   WebReply GetCertificate(const WebRequest& request, const std::string& id);
   WebReply StartCapture(const WebRequest& request, const std::string& id);
   WebReply StopCapture(const WebRequest& request, const std::string& id);
+  WebReply UpdateCapture(const WebRequest& request, const std::string& id);
   WebReply DeleteCapture(const WebRequest& request, const std::string& id);
   WebReply WatchCapture(const WebRequest& request, const std::string& id);
   WebReply ListAgents(const WebRequest& request, const std::string& id);
   WebReply ListWorkers(const WebRequest& request, const std::string& id);
   WebReply ListClocks(const WebRequest& request, const std::string& id);
   WebReply ListTriggers(const WebRequest& request, const std::string& id);
+  WebReply ListStandingExports(const WebRequest& request, const std::string& id);
+  WebReply ListArtifacts(const WebRequest& request, const std::string& id);
   WebReply Export(const WebRequest& request, const std::string& id);
+  WebReply GetArtifact(const WebRequest& request, const std::string& id);
+  // These have the name of a download in place of a capture.
+  WebReply GetDownload(const WebRequest& request, const std::string& id);
+  WebReply CancelDownload(const WebRequest& request, const std::string& id);
   // `what` is the kind of answer, such as "spans"; see ViewRequest in operator_service.proto.
   WebReply View(std::string_view what, const WebRequest& request, const std::string& id);
 
@@ -89,9 +127,12 @@ class OperatorGateway final : public WebHandler {
   const WebAssets& assets_;
   const Options options_;
   const std::string cookie_name_;  // of the session
-  const std::shared_ptr<Calls> calls_;
+  // Shared with streams, which outlive Handle.
+  const std::shared_ptr<OperatorCalls> calls_;
   // Pages that follow a running capture. Shared with their streams.
   const std::shared_ptr<std::atomic<int>> watches_;
+  // The downloads of all callers.
+  const std::shared_ptr<ExportDownloads> downloads_;
 };
 
 }  // namespace neurontrace

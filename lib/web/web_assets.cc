@@ -10,13 +10,11 @@
 
 #include "lib/base/small_file.h"
 #include "lib/base/status.h"
+#include "lib/trace/web_limits.h"
 #include "lib/web/built_in_assets.h"
 
 namespace neurontrace {
 namespace {
-
-// A file of the page while one works on it; the bundle has 100 kB.
-constexpr size_t kAssetBytesMax = 16u << 20;
 
 std::string ContentTypeOf(std::string_view path) {
   if (path.ends_with(".html")) return "text/html; charset=utf-8";
@@ -75,8 +73,10 @@ absl::StatusOr<WebAssets> WebAssets::ReadDirectory(const std::string& directory)
   std::error_code error;
   for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end;
        it.increment(error)) {
-    if (!it->is_regular_file() || it->path().extension() == ".gz") continue;
-    ASSIGN_OR_RETURN(std::string bytes, ReadSmallFile(it->path().string(), kAssetBytesMax));
+    std::error_code unknown;  // a link that leads nowhere, or a file that was removed just now
+    if (!it->is_regular_file(unknown) || it->path().extension() == ".gz") continue;
+    ASSIGN_OR_RETURN(std::string bytes,
+                     ReadSmallFile(it->path().string(), limits::kWebAssetBytesMax));
     const std::string path = "/" + it->path().filename().string();
     assets.files_.push_back(
         {.path = path, .content_type = ContentTypeOf(path), .bytes = std::move(bytes)});

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+
+#include "lib/base/clean_text.h"
 
 namespace neurontrace {
 
@@ -31,6 +34,24 @@ std::string_view ParameterOf(std::string_view query, std::string_view name) {
   return {};
 }
 
+// Invalid escapes stay as they are (WHATWG URL standard, application/x-www-form-urlencoded).
+std::string DecodedParameterOf(std::string_view query, std::string_view name) {
+  const std::string_view text = ParameterOf(query, name);
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned byte = 0;
+    const char* const digits = text.data() + i + 1;
+    if (text[i] == '%' && i + 2 < text.size() &&
+        std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
+      decoded += static_cast<char>(byte);
+      i += 2;
+    } else {
+      decoded += text[i] == '+' ? ' ' : text[i];
+    }
+  }
+  return decoded;
+}
+
 std::string WithoutParameter(std::string_view query, std::string_view name) {
   std::string rest;
   while (!query.empty()) {
@@ -51,6 +72,15 @@ std::string HostName(std::string_view host) {
   std::string name(host);
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   return name;
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t bytes = Utf8SequenceBytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
 }
 
 }  // namespace neurontrace

@@ -6,9 +6,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <cassert>
 #include <chrono>
 #include <thread>
+#include <utility>
 
+#include "lib/base/mutex.h"
 #include "lib/base/status.h"
 #include "lib/trace/web_limits.h"
 #include "lib/web/web_session.h"
@@ -27,7 +30,11 @@ constexpr std::chrono::milliseconds kPauseWithoutDescriptors{100};
 
 class WebServer::Impl {
  public:
-  explicit Impl(WebHandler& handler) : shared_{.handler = handler, .pool = pool_} {}
+  Impl(const Options& options, WebHandler& handler)
+      : connections_max_(options.connections_max),
+        pool_(static_cast<size_t>(options.threads)),
+        shared_(handler, pool_, options.session),
+        tls_(options.tls) {}
   ~Impl() {
     context_.stop();
     if (thread_.joinable()) thread_.join();
@@ -57,6 +64,12 @@ class WebServer::Impl {
   }
 
   int port() const { return acceptor_.local_endpoint().port(); }
+  const WebCounters& counters() const { return shared_.counters; }
+  void UseTls(std::shared_ptr<const WebTls> tls) {
+    assert(tls != nullptr);
+    const MutexLock lock(mutex_);
+    tls_ = std::move(tls);
+  }
 
  private:
   error_code ListenOn(const tcp::endpoint& endpoint) {
@@ -74,12 +87,26 @@ class WebServer::Impl {
     acceptor_.async_accept(asio::make_strand(context_),
                            [this](error_code error, tcp::socket socket) {
                              if (error) return AcceptLater();
-                             // The socket's destructor closes a connection beyond the limit.
-                             if (shared_.sessions < limits::kWebConnectionsMax) {
-                               std::make_shared<WebSession>(std::move(socket), shared_)->Begin();
-                             }
+                             Admit(std::move(socket));
                              Accept();
                            });
+  }
+  // The socket's destructor closes a connection beyond the limits.
+  void Admit(tcp::socket socket) {
+    error_code error;
+    const tcp::endpoint peer = socket.remote_endpoint(error);
+    if (error) return;  // the client is gone
+    const std::string address = peer.address().to_string();
+    if (!shared_.connections.Add(address, connections_max_)) {
+      ++shared_.counters.refused_connections;
+      return;
+    }
+    ++shared_.counters.connections;
+    std::make_shared<WebSession>(std::move(socket), peer, tls(), shared_)->Begin();
+  }
+  std::shared_ptr<const WebTls> tls() {
+    const MutexLock lock(mutex_);
+    return tls_;
   }
   // Without descriptors the connection stays in the backlog, and accept would fail in a loop.
   void AcceptLater() {
@@ -89,8 +116,11 @@ class WebServer::Impl {
     });
   }
 
-  asio::thread_pool pool_{limits::kWebThreads};
+  const size_t connections_max_;
+  asio::thread_pool pool_;
   WebSession::Shared shared_;
+  Mutex mutex_;
+  std::shared_ptr<const WebTls> tls_ NT_GUARDED_BY(mutex_);  // for the next connection
   // Destroyed before the members above, with pending operations and their sessions.
   asio::io_context context_{1};
   tcp::acceptor acceptor_{context_};
@@ -98,15 +128,22 @@ class WebServer::Impl {
   std::thread thread_;
 };
 
+absl::StatusOr<std::unique_ptr<WebServer>> WebServer::Start(const Options& options,
+                                                            WebHandler& handler) {
+  auto impl = std::make_unique<Impl>(options, handler);
+  RETURN_IF_ERROR(impl->Listen(options.address));
+  return std::unique_ptr<WebServer>(new WebServer(std::move(impl)));
+}
+
 absl::StatusOr<std::unique_ptr<WebServer>> WebServer::Start(const std::string& address,
                                                             WebHandler& handler) {
-  auto impl = std::make_unique<Impl>(handler);
-  RETURN_IF_ERROR(impl->Listen(address));
-  return std::unique_ptr<WebServer>(new WebServer(std::move(impl)));
+  return Start(Options{.address = address}, handler);
 }
 
 WebServer::WebServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 WebServer::~WebServer() = default;
 int WebServer::port() const { return impl_->port(); }
+void WebServer::UseTls(std::shared_ptr<const WebTls> tls) { impl_->UseTls(std::move(tls)); }
+const WebCounters& WebServer::counters() const { return impl_->counters(); }
 
 }  // namespace neurontrace

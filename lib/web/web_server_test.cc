@@ -8,8 +8,13 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <future>
 #include <mutex>
 
 #include "lib/trace/web_limits.h"
@@ -38,10 +43,30 @@ class Texts final : public WebStream {
   size_t at_ = 0;
 };
 
+// Has a further piece for ever. Tells the test when the server gives it up.
+class Endless final : public WebStream {
+ public:
+  explicit Endless(std::promise<void>& given_up) : given_up_(given_up) {}
+  ~Endless() override { given_up_.set_value(); }
+  Next Read(std::string& piece) override {
+    piece.assign(64u << 10, 'x');
+    return Next::kMore;
+  }
+
+ private:
+  std::promise<void>& given_up_;
+};
+
 class EchoHandler final : public WebHandler {
  public:
+  std::promise<void> given_up;
+
   WebReply Handle(const WebRequest& request) override {
     WebReply reply;
+    if (request.path == "/endless") {
+      reply.stream = std::make_unique<Endless>(given_up);
+      return reply;
+    }
     if (request.path == "/large") {
       reply.body.assign(100'000, 'x');
     } else if (request.path == "/stream" || request.path == "/broken") {
@@ -58,9 +83,12 @@ class EchoHandler final : public WebHandler {
 
 class WebServerTest : public ::testing::Test {
  protected:
-  WebServerTest() {
-    auto server = WebServer::Start("127.0.0.1:0", handler_);
-    EXPECT_TRUE(server.ok()) << server.status();
+  WebServerTest() { Start({}); }
+
+  void Start(const WebSessionLimits& session) {
+    server_.reset();
+    auto server = WebServer::Start({.address = "127.0.0.1:0", .session = session}, handler_);
+    ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
 
@@ -71,17 +99,22 @@ class WebServerTest : public ::testing::Test {
     address.sin_port = htons(static_cast<uint16_t>(server_->port()));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    // So that a server that does not close fails a test instead of stopping it.
+    const timeval patience{.tv_sec = 20, .tv_usec = 0};
+    EXPECT_EQ(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+    EXPECT_EQ(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience), 0);
     return fd;
   }
   static void Send(int fd, const std::string& text) {
     EXPECT_EQ(send(fd, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
   }
-  // Reads until the server closes.
+  // Reads until the server closes. An error, such as a reset, is in the text.
   static std::string ReadAll(int fd) {
     std::string text;
     char buffer[4'096];
     while (true) {
       const ssize_t size = recv(fd, buffer, sizeof buffer, 0);
+      if (size < 0) text += std::string(" [") + std::strerror(errno) + "]";
       if (size <= 0) break;
       text.append(buffer, static_cast<size_t>(size));
     }
@@ -142,6 +175,96 @@ TEST_F(WebServerTest, RefusesWhatIsNoRequestOrTooLong) {
               StartsWith("HTTP/1.1 431 "));
   EXPECT_THAT(Ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n"),
               StartsWith("HTTP/1.1 413 "));
+}
+
+// -- time limits, which are short here
+
+constexpr int kShortMs = 50;
+constexpr int kLongMs = 60'000;
+
+TEST_F(WebServerTest, ClosesAConnectionThatAsksNothing) {
+  Start({.idle_ms = kLongMs, .request_ms = kShortMs});
+  EXPECT_EQ(ReadAll(Connect()), "");
+}
+
+TEST_F(WebServerTest, ClosesAConnectionWhoseHeadDoesNotEnd) {
+  Start({.idle_ms = kLongMs, .request_ms = kShortMs});
+  EXPECT_EQ(Ask("GET / HTTP/1.1\r\nHost: a\r\n"), "");
+}
+
+TEST_F(WebServerTest, ClosesAConnectionThatIsIdleBetweenRequests) {
+  Start({.idle_ms = kShortMs, .request_ms = kLongMs});
+  const std::string answer = Ask("GET /a HTTP/1.1\r\nHost: one\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK"));
+  EXPECT_THAT(answer, EndsWith("GET /a ? one ")) << "and not a word about the end";
+}
+
+TEST_F(WebServerTest, AnswersABodyThatDoesNotEnd) {
+  Start({.idle_ms = kLongMs, .request_ms = kShortMs});
+  const std::string answer = Ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nb");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 408 "));
+  EXPECT_THAT(answer, HasSubstr("Connection: close"));
+  EXPECT_THAT(answer, EndsWith("the body did not arrive in time\n"));
+  EXPECT_EQ(server_->counters().malformed_requests, 1u);
+}
+
+TEST_F(WebServerTest, GivesUpAnAnswerThatNobodyReads) {
+  Start({.unread_ms = kShortMs});
+  const int fd = Connect();
+  Send(fd, "GET /endless HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(handler_.given_up.get_future().wait_for(std::chrono::seconds(20)),
+            std::future_status::ready);
+  close(fd);
+}
+
+// -- the other limits of a connection
+
+TEST_F(WebServerTest, ClosesAConnectionAfterItsShareOfRequests) {
+  Start({.requests = 2});
+  const std::string request = "GET /a HTTP/1.1\r\nHost: one\r\n\r\n";
+  const std::string answers = Ask(request + request + request);
+  size_t count = 0;
+  for (size_t at = answers.find("200 OK"); at != std::string::npos;
+       at = answers.find("200 OK", at + 1)) {
+    ++count;
+  }
+  EXPECT_EQ(count, 2u);
+  EXPECT_THAT(answers, HasSubstr("Connection: close"));
+}
+
+// Whoever is refused while still sending sees the answer, and no reset.
+TEST_F(WebServerTest, RefusesALongBodyInFull) {
+  const size_t bytes = 2 * limits::kWebBodyBytesMax;
+  const std::string answer =
+      Ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(bytes) + "\r\n\r\n" +
+          std::string(bytes, 'x'));
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(answer, EndsWith("the request's body is too long\n"));
+}
+
+TEST_F(WebServerTest, RefusesALongBodyInChunks) {
+  std::string body;
+  for (size_t i = 0; i < 20; ++i) body += "10000\r\n" + std::string(0x10000, 'x') + "\r\n";
+  const std::string answer =
+      Ask("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + body + "0\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(answer, EndsWith("the request's body is too long\n"));
+}
+
+TEST_F(WebServerTest, ReadsABodyUpToTheLimit) {
+  const std::string answer =
+      Ask("POST /b HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: " +
+          std::to_string(limits::kWebBodyBytesMax) + "\r\n\r\n" +
+          std::string(limits::kWebBodyBytesMax, 'x'));
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK"));
+  EXPECT_THAT(answer, EndsWith("xxxx"));
+}
+
+TEST_F(WebServerTest, RefusesALongHeadInFull) {
+  const std::string answer =
+      Ask("GET / HTTP/1.1\r\nX: " + std::string(16 * limits::kWebHeadBytesMax, 'x') + "\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(answer, EndsWith("the request's head is too long\n"));
 }
 
 TEST_F(WebServerTest, EndsWithOpenConnections) {

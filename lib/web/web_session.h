@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <cstdint>
@@ -13,42 +12,56 @@
 #include <string>
 
 #include "lib/trace/web_limits.h"
+#include "lib/web/web_connection.h"
+#include "lib/web/web_connection_counts.h"
 #include "lib/web/web_server.h"
 
 namespace neurontrace {
 
-// One connection of a browser. It passes these states, once for each request:
+// One connection of a browser. After the handshake of TLS it passes these states, once for each
+// request:
 //
 //   idle -> head -> body -> answer (on a thread of the pool) -> write -> idle
 //                                        ^                        |
 //                                        +---- next piece --------+   while the answer has a stream
 //
-// Every state but the making of an answer has a time limit. A malformed request is answered and
-// ends the connection; a client that is gone or too slow just ends it. All functions run on the
-// stream's executor, a strand, unless they say otherwise. The pending operation owns the session.
+// Every state but the making of an answer has a time limit. A malformed request, and one whose body
+// is late, is answered and ends the connection; a client that is gone or otherwise too slow just
+// ends it. All functions run on the stream's executor, a strand, unless they say otherwise. The
+// pending operation owns the session.
 class WebSession : public std::enable_shared_from_this<WebSession> {
  public:
   // What all sessions share; must outlive them.
   struct Shared {
+    Shared(WebHandler& answers, boost::asio::thread_pool& threads, const WebSessionLimits& most)
+        : handler(answers), pool(threads), session_limits(most) {}
     WebHandler& handler;
     boost::asio::thread_pool& pool;
-    std::atomic<size_t> sessions = 0;
+    const WebSessionLimits session_limits;
+    WebConnectionCounts connections;
+    WebCounters counters;
   };
-  WebSession(boost::asio::ip::tcp::socket socket, Shared& shared);
+  // `shared.connections` has counted the connection with the address of `peer`. `tls` null: plain
+  // text.
+  WebSession(boost::asio::ip::tcp::socket socket, const boost::asio::ip::tcp::endpoint& peer,
+             std::shared_ptr<const WebTls> tls, Shared& shared);
   ~WebSession();
   WebSession(const WebSession&) = delete;
   WebSession& operator=(const WebSession&) = delete;
 
-  // Waits for a request. Called once.
+  // Waits for the handshake, if there is one, and for a request. Called once.
   void Begin();
 
  private:
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
   using Head = boost::beast::http::response<boost::beast::http::string_body>;
 
+  // Does the handshake of TLS.
+  void ShakeHands();
   void ReadHead();
   // Called when the head was read, or could not be.
   void HandleHead(boost::system::error_code error);
+  void ReadBody();
   // Called when the whole request was read, or could not be.
   void HandleRequest(boost::system::error_code error);
   // Answers without the handler and ends the connection.
@@ -62,10 +75,28 @@ class WebSession : public std::enable_shared_from_this<WebSession> {
   void WritePiece(WebStream::Next next, std::string piece);
   // Called when an answer is written: waits for the next request, or ends.
   void FinishReply(boost::system::error_code error);
+  // Ends the connection after a whole answer, which TLS says to the client.
+  void End();
+  // Ends the connection after a refusal: reads what the client still sends, and drops it.
+  void Linger();
+  void Discard();
+  // Closes the connection at once: over TLS the client sees that something is missing.
   void Close();
+  // Limits the next operation.
+  void ExpireAfter(int ms) { stream_.tcp().expires_after(std::chrono::milliseconds(ms)); }
+  void CountSent(size_t bytes) { shared_.counters.sent_bytes += bytes; }
+  // Counts a request that the handler has answered. Any thread.
+  void CountAnswer(std::chrono::nanoseconds took);
 
   Shared& shared_;
-  boost::beast::tcp_stream stream_;
+  const std::string address_;  // of the client, without its port
+  const std::string peer_;     // as in WebRequest
+  std::string certificate_;    // as in WebRequest, after the handshake
+  WebConnection stream_;
+  // Limits the time of a body, because the time limit of `stream_` leaves nothing to answer on.
+  boost::asio::steady_timer body_timer_;
+  bool reads_body_ = false;
+  bool is_late_ = false;  // the body
   boost::beast::flat_buffer buffer_{limits::kWebHeadBytesMax + limits::kWebBodyBytesMax};
   std::optional<Parser> parser_;
   WebRequest request_;
@@ -79,6 +110,8 @@ class WebSession : public std::enable_shared_from_this<WebSession> {
   std::unique_ptr<WebStream> pieces_;
   std::string piece_;
   bool keeps_alive_ = false;
+  bool is_refused_ = false;
+  size_t discards_ = 0;  // bytes that Discard may still read
   int requests_ = 0;
 };
 

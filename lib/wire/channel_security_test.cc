@@ -185,6 +185,10 @@ TEST_F(ChannelSecurityTest, ACallShowsItsPathAndTheCertificatesNames) {
   EXPECT_EQ(guard_->seen(),
             ":path=/neurontrace.v1.OperatorService/GetStatus x509_common_name=alice "
             "peer_dns=alice peer_uri=neurontrace:viewer ");
+  // The page's port finds the same in the certificate itself.
+  EXPECT_THAT(IdentitiesOfCertificate(guard_->pem()).value(),
+              testing::UnorderedElementsAre("cn:alice", "dns:alice", "uri:neurontrace:viewer"));
+  EXPECT_FALSE(IdentitiesOfCertificate("").ok());
 }
 
 TEST_F(ChannelSecurityTest, ACallShowsUntilWhenTheCertificateIsValid) {

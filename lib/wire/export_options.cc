@@ -39,6 +39,7 @@ absl::Status CheckCounts(const v1::ExportRequest& request) {
       {"neuron_cores", request.neuron_cores_size()},
       {"event_types", request.event_types_size()},
       {"worker_gids", request.worker_gids_size()},
+      {"streams", request.streams_size()},
       {"primary_group", request.primary_group_size()},
       {"secondary_group", request.secondary_group_size()}};
   for (const auto& [name, size] : lists) {

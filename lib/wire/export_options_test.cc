@@ -90,6 +90,9 @@ TEST(ExportOptionsTest, ListsWithoutEndAreRefused) {
   request.clear_more_formats();
   for (uint32_t i = 0; i <= limits::kSelectionItemsMax; ++i) request.add_neuron_cores(i);
   EXPECT_THAT(std::string(CheckExportOptions(request).message()), StartsWith("neuron_cores has"));
+  request.clear_neuron_cores();
+  for (uint32_t i = 0; i <= limits::kSelectionItemsMax; ++i) request.add_streams();
+  EXPECT_THAT(std::string(CheckExportOptions(request).message()), StartsWith("streams has"));
 }
 
 TEST(ExportOptionsTest, SeveralFilesComeOfAFormatOrOfASize) {

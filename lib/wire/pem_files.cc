@@ -7,6 +7,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <ctime>
@@ -32,6 +33,7 @@ struct FreeBy {
 };
 using Bio = std::unique_ptr<BIO, FreeBy<BIO_free_all>>;
 using Certificate = std::unique_ptr<X509, FreeBy<X509_free>>;
+using AlternativeNames = std::unique_ptr<GENERAL_NAMES, FreeBy<GENERAL_NAMES_free>>;
 using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
 
 // OpenSSL would otherwise ask on the terminal: encrypted keys are refused.
@@ -121,6 +123,34 @@ absl::StatusOr<int64_t> EndOfCertificate(std::string_view pem) {
   ERR_clear_error();
   if (certificate == nullptr) return FailedPrecondition("the certificate cannot be read");
   return EndOf(*certificate, "a connection");
+}
+
+absl::StatusOr<std::vector<std::string>> IdentitiesOfCertificate(std::string_view pem) {
+  const Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  const Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr));
+  ERR_clear_error();
+  if (certificate == nullptr) return FailedPrecondition("the certificate cannot be read");
+  std::vector<std::string> identities;
+  const auto add = [&identities](const char* kind, const ASN1_STRING* name) {
+    const std::string text(reinterpret_cast<const char*>(ASN1_STRING_get0_data(name)),
+                           static_cast<size_t>(ASN1_STRING_length(name)));
+    if (text.find('\0') == std::string::npos) identities.push_back(kind + text);
+  };
+  const AlternativeNames names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate.get(), NID_subject_alt_name, nullptr, nullptr)));
+  // A stack that does not exist has -1 elements.
+  const int count = sk_GENERAL_NAME_num(names.get());
+  for (int i = 0; i < count; ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type == GEN_URI) add("uri:", name->d.uniformResourceIdentifier);
+    if (name->type == GEN_DNS) add("dns:", name->d.dNSName);
+  }
+  const X509_NAME* const subject = X509_get_subject_name(certificate.get());
+  if (const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1); at >= 0) {
+    add("cn:", X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+  }
+  ERR_clear_error();
+  return identities;
 }
 
 // An authority that has expired does no harm beside a valid one.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,6 +31,12 @@ absl::StatusOr<int64_t> CheckAuthorityFile(const std::string& path);
 // Returns when a certificate in PEM form expires, as a connection presents that of its peer. Takes
 // at least a tenth of a millisecond. Fails with FAILED_PRECONDITION if it cannot be parsed.
 absl::StatusOr<int64_t> EndOfCertificate(std::string_view pem);
+
+// Returns the identities in a certificate in PEM form, as access files write them and gRPC finds
+// them in a connection: "uri:URI" and "dns:NAME" of its alternative names, and "cn:NAME" of its
+// subject. Names with a zero byte, which programs read differently, are left out. Fails with
+// FAILED_PRECONDITION if it cannot be parsed.
+absl::StatusOr<std::vector<std::string>> IdentitiesOfCertificate(std::string_view pem);
 
 // As CheckAuthorityFile, but if none is valid it returns when the last of them expired.
 absl::StatusOr<int64_t> AuthorityEnd(const std::string& path);

@@ -21,6 +21,7 @@ EVERYTHING = {
                    "kubernetesTokens": {"enabled": True, "audience": "traces"}, "logFormat": "text",
                    "triggers": '[slow]\nwhen = "post"\n', "exportRoots": ["s3://bucket/prefix"],
                    "standingExports": ['{name = "all", to = "/shared/traces", formats = ["perfetto", "json"]}'],
+                   "view": {"enabled": True, "hosts": ["traces.example.com", "traces"], "url": "https://traces.example.com"},
                    "s3": {"endpoint": "s3.example:9000", "region": "us-west-2"},
                    "persistence": {"storageClassName": "gp3"}, "podDisruptionBudget": {"maxUnavailable": 0},
                    "service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0/8"]},
@@ -28,7 +29,7 @@ EVERYTHING = {
     "sharedVolumes": [{**TRACES, "size": "1200Gi", "storageClassName": "fsx-sc"}],
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}, "dashboards": {"enabled": True},
     "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
-    "networkPolicy": {"operatorFrom": [{"podSelector": {}}], "metricsFrom": PEER},
+    "networkPolicy": {"operatorFrom": [{"podSelector": {}}], "viewFrom": [{"podSelector": {}}], "metricsFrom": PEER},
     "injection": {"admissionPolicy": {"enabled": True}},
 }
 MATRIX = {
@@ -82,6 +83,8 @@ REFUSED = {
     "RSA has no key of 256 bits": {"tls": {"certManager": {"privateKeyAlgorithm": "RSA", "privateKeySize": 256}}},
     "ECDSA has no key of 4096 bits": {"tls": {"certManager": {"privateKeySize": 4096}}},
     "storageClasses.efs.fileSystemId": {"storageClasses": {"efs": {"create": True}}},
+    "aggregator.view.port": {"aggregator": {"view": {"enabled": True, "port": 9402}}},
+    "networkPolicy.viewFrom": {"aggregator": {"view": {"enabled": True, "hosts": ["traces.example.com"]}}},
     "aggregator.kubernetesTokens": {"aggregator": {"kubernetesTokens": {"enabled": True}}},
     "this cluster has no MutatingAdmissionPolicy": {"injection": {"admissionPolicy": {"enabled": True}}},
 }
@@ -93,6 +96,7 @@ TYPOS = {
     "listenAddress": {"listenAddress": "::"},
     "chrony": {"agent": {"clocks": {"chrony": True}}},
     "mountpath": {"sharedVolumes": [{**TRACES, "mountpath": "/x"}]},
+    "/aggregator/view/hosts": {"aggregator": {"view": {"hosts": ["https://traces.example.com"]}}},
     "/aggregator/port": {"aggregator": {"port": "9400"}},
     "/aggregator/startupMinutes": {"aggregator": {"startupMinutes": 5}},
     "/agent/clockProbes": {"agent": {"clockProbes": "tcp"}},

@@ -341,6 +341,22 @@ class ManifestTest(ChartCase):
         self.assertLessEqual(set(service["spec"]["loadBalancerSourceRanges"]), {peer["ipBlock"]["cidr"] for peer in others})
         self.assertIn("traces.example.com", things["Certificate", "neurontrace-aggregator"]["spec"]["dnsNames"])
 
+    def test_the_page_has_a_port_that_chosen_peers_reach(self):
+        for view, ports in (({}, []), ({"enabled": True, "port": 8443}, [8443])):
+            peers = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress-nginx"}}}]
+            things = self.things({"aggregator": {"view": view}, "networkPolicy": {"viewFrom": peers}})
+            service = things["Service", "neurontrace-aggregator"]["spec"]["ports"]
+            self.assertEqual([port["port"] for port in service if port["name"] == "page"], ports)
+            container = containers_of(things["StatefulSet", "neurontrace-aggregator"])[-1]
+            self.assertEqual([port["containerPort"] for port in container["ports"] if port["name"] == "page"], ports)
+            self.assertEqual([arg for arg in container["args"] if arg.startswith("--view")],
+                             [f"--view-address=0.0.0.0:{port}" for port in ports])
+            rules = things["NetworkPolicy", "neurontrace-aggregator"]["spec"]["ingress"]
+            self.assertEqual([rule["ports"][0]["port"] for rule in rules if rule["from"] == peers], ports)
+        everything = self.args("StatefulSet", self.things(EVERYTHING, "--api-versions", POLICIES))
+        self.assertIn("--view-host=traces.example.com,traces", everything)
+        self.assertIn("--view-url=https://traces.example.com", everything)
+
     def test_keys_have_a_size_of_their_algorithm(self):
         for given, size in (({}, 256), ({"privateKeySize": 384}, 384), ({"privateKeyAlgorithm": "RSA"}, 3072),
                             ({"privateKeyAlgorithm": "RSA", "privateKeySize": 4096}, 4096)):

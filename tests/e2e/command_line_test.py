@@ -13,7 +13,8 @@ from ground_truth import read_events
 from pftrace_reader import Pftrace
 
 COMMANDS = [["status"], ["workers"], ["capture"], ["capture", "start"], ["capture", "stop"], ["captures"],
-            ["captures", "list"], ["captures", "show"], ["captures", "watch"], ["captures", "delete"], ["export"],
+            ["captures", "list"], ["captures", "show"], ["captures", "watch"], ["captures", "rename"],
+            ["captures", "star"], ["captures", "unstar"], ["captures", "tag"], ["captures", "delete"], ["export"],
             ["flight-recorder"], ["flight-recorder", "on"], ["flight-recorder", "off"], ["flight-recorder", "status"],
             ["triggers"], ["triggers", "list"], ["triggers", "fire"], ["triggers", "check"],
             ["completion"]]
@@ -60,7 +61,9 @@ class NoFleet(FleetCase):
                           ["--output", "yaml", "status"], ["export", "X", "--format", "csv"],
                           ["capture", "--last", "20s", "--duration", "5s"], ["capture", "--continuous"],
                           ["capture", "--job", "tier=gold"], ["flight-recorder"], ["triggers", "fire"],
-                          ["capture", "-d", "5"], ["captures", "show", "X", "--state", "bogus"]):
+                          ["capture", "-d", "5"], ["captures", "show", "X", "--state", "bogus"],
+                          ["captures", "rename", "X"], ["captures", "star"], ["captures", "tag", "X"],
+                          ["captures", "list", "--tag", ""]):
             done = self.fleet.cli(*arguments, check=False)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertTrue(done.stderr, arguments)
@@ -83,7 +86,8 @@ class NoFleet(FleetCase):
         self.assertEqual(self.fleet.cli_json("workers").get("workers", []), [])
         self.assertEqual(self.fleet.cli_json("captures").get("captures", []), [])
         for command in (["captures", "show", "01JD"], ["captures", "delete", "01JD"], ["export", "01JD"],
-                        ["capture", "stop", "01JD"]):
+                        ["capture", "stop", "01JD"], ["captures", "rename", "01JD", "n"], ["captures", "star", "01JD"],
+                        ["captures", "tag", "01JD", "t"]):
             done = self.fleet.cli(*command, check=False)
             self.assertEqual(done.returncode, 1, command)
             self.assertIn("01JD", done.stderr)
@@ -195,6 +199,7 @@ class Walk(FleetCase):
         self.assertIn(f"wrote {trace}", done.stdout)
         capture_id = self.walk_captures(workers)
         self.walk_export(capture_id, trace)
+        self.walk_updates(capture_id)
         self.walk_delete(capture_id)
 
     def walk_status(self, workers):
@@ -258,6 +263,25 @@ class Walk(FleetCase):
         blocked = self.fleet.cli("export", capture_id, "-o", "/no/such/folder/x.pftrace", check=False)
         self.assertEqual(blocked.returncode, 1)
         self.assertIn("/no/such/folder/x.pftrace", blocked.stderr)
+
+    def walk_updates(self, capture_id):
+        self.assertIn("is named night run", self.fleet.cli("captures", "rename", capture_id, "night run").stdout)
+        self.fleet.cli("captures", "star", capture_id)
+        self.fleet.cli("captures", "tag", capture_id[:12], "baseline", "needs review")
+        self.fleet.cli("captures", "tag", capture_id, "needs review", "--remove")
+        for refused in ("a,b", "trigger=x", "a\tb", "x" * 129):
+            done = self.fleet.cli("captures", "tag", capture_id, refused, check=False)
+            self.assertEqual(done.returncode, 1, refused)
+            self.assertIn("add_tags[0]", done.stderr)
+        self.fleet.aggregator.stop()
+        self.fleet.start_aggregator()
+        for found in (["--starred"], ["--tag", "baseline"], ["--starred", "--tag", "baseline"]):
+            capture, = self.fleet.cli_json("captures", "list", *found)["captures"]
+            self.assertEqual((capture["spec"]["name"], capture["starred"], capture["tags"]), ("night run", True, ["baseline"]))
+        self.assertEqual(self.fleet.cli_json("captures", "list", "--tag", "needs review")["captures"], [])
+        self.assertEqual(self.table("captures")[0][-2:], ["STAR", "TAGS"])
+        self.fleet.cli("captures", "unstar", capture_id)
+        self.assertEqual(self.fleet.cli_json("captures", "list", "--starred")["captures"], [])
 
     def walk_delete(self, capture_id):
         self.assertIn("deleted", self.fleet.cli("captures", "delete", capture_id).stdout)

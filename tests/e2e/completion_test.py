@@ -67,7 +67,7 @@ class CompletionTest(unittest.TestCase):
 
     def check(self, complete):
         self.assertIn("record", complete("re"))
-        self.assertLessEqual({"list", "show", "delete"}, set(complete("captures", "")))
+        self.assertLessEqual({"list", "show", "rename", "star", "unstar", "tag", "delete"}, set(complete("captures", "")))
         self.assertIn("--system-trace-filter-event-type", complete("capture", "--system"))
         self.assertEqual(set(complete("--output", "")), {"table", "json"})
         self.assertIn("summary-json", complete("export", "--format", "sum"))

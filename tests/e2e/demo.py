@@ -36,7 +36,7 @@ BARRIER = "enc_barrier"
 STRAGGLER, STRAGGLER_US = 13, 1500
 
 
-def start_fleet(fleet):
+def start_fleet(fleet, *agent_options):
     """Aggregator, agents and workers, on clocks that disagree."""
     fleet.true_time = TrueTime()
     now_ns = fleet.true_time.now_ns()
@@ -45,7 +45,7 @@ def start_fleet(fleet):
             offset_ns=CLOCK_OFFSETS_NS[instance], drift_ppm=CLOCK_DRIFTS_PPM[instance], origin_ns=now_ns)
     fleet.start_aggregator()
     for instance in INSTANCES:
-        fleet.start_agent(instance, host_samples=True)
+        fleet.start_agent(instance, *agent_options, host_samples=True)
     start_at = fleet.true_time.now_ns() + 500_000_000
     for number in range(len(INSTANCES) * WORKERS_PER_INSTANCE):
         instance = INSTANCES[number // WORKERS_PER_INSTANCE]

@@ -32,16 +32,22 @@ return isShown && now - seen.since > 600;"""
 LINES = """return [...document.querySelectorAll('.tree-line:not([hidden])')].map(line => {
   const box = line.getBoundingClientRect();
   return {label: line.querySelector('.tree-label').textContent, meta: line.querySelector('.tree-meta').textContent,
+          kind: ['group', 'rank', 'section', 'row'].find(name => line.classList.contains(name)),
           level: Number(line.getAttribute('aria-level')), top: box.top, height: box.height};
 }).sort((a, b) => a.top - b.top);"""
 
-# How many pixels of a stretch of the canvas have another colour than an empty lane, and how many colours there are.
+# How many pixels of a stretch of the canvas have another colour than a lane that is empty or not loaded, and how many
+# colours there are.
 PIXELS = """const [x, y, width, height] = arguments, canvas = document.querySelector('canvas.spans');
 const box = canvas.getBoundingClientRect(), scale = canvas.width / box.width;
-const data = canvas.getContext('2d').getImageData(Math.round((x - box.left) * scale), Math.round((y - box.top) * scale),
-                                                  Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))).data;
+// A worker may own the canvas, which then can only be copied.
+const copy = document.createElement('canvas');
+copy.width = Math.max(1, Math.round(width * scale));
+copy.height = Math.max(1, Math.round(height * scale));
+copy.getContext('2d').drawImage(canvas, -Math.round((x - box.left) * scale), -Math.round((y - box.top) * scale));
+const data = copy.getContext('2d').getImageData(0, 0, copy.width, copy.height).data;
 const probe = document.createElement('canvas').getContext('2d');
-const lanes = ['--lane', '--lane-band', '--lane-header', '--lane-line'].map(name => {
+const lanes = ['--lane', '--lane-band', '--lane-header', '--lane-line', '--lane-grid', '--lane-unknown'].map(name => {
   probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
   probe.fillRect(0, 0, 1, 1);
   return probe.getImageData(0, 0, 1, 1).data.slice(0, 3).join();
@@ -56,6 +62,19 @@ for (let i = 0; i < data.length; i += 4) {
 }
 return {drawn, pixels: data.length / 4, colours: seen.size};"""
 
+# How many pixels of a stretch of what lies over the spans have the colour of links.
+LINK_PIXELS = """const [x, y, width, height] = arguments, canvas = document.querySelector('canvas.over');
+const box = canvas.getBoundingClientRect(), scale = canvas.width / box.width;
+const data = canvas.getContext('2d').getImageData(Math.round((x - box.left) * scale), Math.round((y - box.top) * scale),
+                                                  Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))).data;
+const probe = document.createElement('canvas').getContext('2d');
+probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--accent');
+probe.fillRect(0, 0, 1, 1);
+const accent = probe.getImageData(0, 0, 1, 1).data.join();
+let drawn = 0;
+for (let i = 0; i < data.length; i += 4) drawn += data.slice(i, i + 4).join() === accent;
+return drawn;"""
+
 
 def shown_ns(text):
     """Parses a length as the page writes it, such as "1.523 ms"."""
@@ -63,6 +82,14 @@ def shown_ns(text):
     if match is None:
         raise AssertionError(f"'{text}' is no length of time")
     return float(match[1].replace(",", "")) * UNITS_NS[match[2]]
+
+
+# Every pixel of the spans' canvas, whoever draws it, as a PNG.
+PICTURE = """const canvas = document.querySelector('canvas.spans'), copy = document.createElement('canvas');
+copy.width = canvas.width;
+copy.height = canvas.height;
+copy.getContext('2d').drawImage(canvas, 0, 0);
+return copy.toDataURL();"""
 
 
 class Api:
@@ -90,14 +117,18 @@ class PageCase(unittest.TestCase):
     def setUpClass(cls):
         cls.fleet = Fleet(os.environ["NT_BUILD_DIR"])
         cls.addClassCleanup(cls.fleet.shut_down)
-        demo.start_fleet(cls.fleet)
+        cls.start_fleet()
         cls.capture_id = cls.capture("demo", cls.duration)
         cls.address = cls.fleet.start_page()[1]
         cls.api = Api(cls.address)
 
     @classmethod
-    def capture(cls, name, duration):
-        cls.fleet.cli("capture", "--duration", duration, "--name", name, codes=(0, 3))
+    def start_fleet(cls):
+        demo.start_fleet(cls.fleet)
+
+    @classmethod
+    def capture(cls, name, duration, *options):
+        cls.fleet.cli("capture", "--duration", duration, "--name", name, *options, codes=(0, 3))
         return cls.fleet.cli_json("captures")["captures"][-1]["capture_id"]
 
     def setUp(self):
@@ -180,6 +211,9 @@ class PageCase(unittest.TestCase):
 
     def pixels(self, x, y, width, height):
         return self.browser.run(PIXELS, x, y, width, height)
+
+    def link_pixels(self, x, y, width, height):
+        return self.browser.run(LINK_PIXELS, x, y, width, height)
 
     # -- what there is -------------------------------------------------------------------------------------------
 

@@ -14,6 +14,12 @@ from page_case import PICTURES, ROOT, PageCase
 SIZES = ((1280, 800), (2560, 1440))
 AUDIT = Path(__file__).with_name("page_audit.js").read_text(encoding="utf-8")
 DOCS_IMAGE_BYTES_MAX = 300_000
+AXE, AXE_MISSING = suite.built_by("setup_axe")
+# The rules of WCAG 2.1 AA that axe-core (https://github.com/dequelabs/axe-core) checks, besides those of page_audit.js.
+AXE_SCRIPT = Path(AXE).read_text(encoding="utf-8") + """
+return axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'], resultTypes: ['violations']}).then(
+  result => result.violations.filter(found => ['serious', 'critical'].includes(found.impact)).flatMap(
+    found => found.nodes.map(node => `${found.id}: ${found.help}: ${node.html.slice(0, 200)}`)));""" if AXE else ""
 
 # What has the focus, where it is on the page, and whether that is seen.
 FOCUS = """const node = document.activeElement, style = getComputedStyle(node);
@@ -42,7 +48,7 @@ class PageLook(PageCase):
             "details": {**near, "open": f"{hit['stream']}", "panel": "details", "span": f"{hit['stream']}.{hit['row']}.{start}"},
             "search": {**near, "q": f"name:{demo.BARRIER}", "panel": "search"},
             "selection": {**near, "box": box, "panel": "selection"},
-            "heat": {**whole, "panel": "heat", "metric": "wait"},
+            "heat": {**whole, "panel": "heat", "metric": "late"},
             "table": {**near, "panel": "table"},
             "markers": {**near, "panel": "markers", "m": f"{start}.the straggler arrives"},
         }
@@ -54,15 +60,18 @@ class PageLook(PageCase):
     def show_manager(self):
         self.sign_in()
 
-    def show_certificate(self):
-        self.browser.open(f"{self.api.origin}/capture/{self.capture_id}/certificate")
+    def show_about(self):
+        self.browser.open(f"{self.api.origin}/capture/{self.capture_id}/about")
         self.wait_for_text(".verdict", "omplete")
+        self.browser.wait_for("return document.querySelector('.host-chart') !== null")
+        self.browser.wait_for("return document.querySelector('.artifacts') !== null")
+        self.browser.wait_for("return document.querySelector('.exports') !== null")
 
     def test_every_view_has_names_roles_and_contrast(self):
         for dark in (False, True):
             self.browser.set_dark(dark)
             self.audit("manager", self.show_manager)
-            self.audit("certificate", self.show_certificate)
+            self.audit("about", self.show_about)
             for name, view in self.views().items():
                 self.audit(name, lambda shown=view: self.show(shown))
 
@@ -71,7 +80,22 @@ class PageLook(PageCase):
         dark = self.browser.run("return document.documentElement.dataset.theme")
         with self.subTest(view=name, theme=dark):
             self.assertEqual(self.browser.run(AUDIT), [])
+            self.assertEqual(self.axe_findings(), [])
             self.assertEqual(self.browser.console_errors(), [])
+
+    def axe_findings(self):
+        """What axe-core calls serious or critical; nothing where it is not installed, which a test of its own reports."""
+        return self.browser.run(AXE_SCRIPT) if AXE_SCRIPT else []
+
+    @suite.needs_of_setup(not AXE, AXE_MISSING)
+    def test_axe_finds_what_is_wrong(self):
+        self.sign_in()
+        self.assertEqual(self.axe_findings(), [])
+        self.browser.run("""document.querySelector('.manager-body').insertAdjacentHTML('beforeend',
+            '<button type="button"></button><div role="tab">lost</div>');""")
+        found = self.axe_findings()
+        for rule in ("button-name", "aria-required-parent"):
+            self.assertTrue(any(line.startswith(f"{rule}:") for line in found), (rule, found))
 
     def test_dialogs_and_menus_have_names_roles_and_contrast(self):
         self.open_timeline()
@@ -129,6 +153,105 @@ class PageLook(PageCase):
         self.assertIn("gid0 ", active)
         self.assertGreater(sum(line["level"] == 3 for line in self.lines()), 0)
 
+    # -- without a mouse ------------------------------------------------------------------------------------------
+
+    def tab_to(self, selector):
+        """Presses Tab until what matches has the focus."""
+        for _ in range(120):
+            self.browser.press("Tab")
+            if self.browser.run("return document.activeElement.matches(arguments[0])", selector):
+                return
+        self.fail(f"Tab does not reach {selector}")
+
+    def focused(self):
+        return self.browser.run("return document.activeElement.outerHTML.slice(0, 200)")
+
+    def test_straggler_is_found_without_a_mouse(self):
+        self.sign_in()
+        self.tab_to(f"td.name a[title='{self.capture_id}']")
+        self.browser.press("Enter")
+        self.settle()
+        # The barriers, and the first of them with its details and its neighbour.
+        self.browser.press("/")
+        self.browser.press(*f"name:{demo.BARRIER} rank:{demo.STRAGGLER}", "Enter")
+        expected = self.view("search", q=f"name:{demo.BARRIER} rank:{demo.STRAGGLER}")
+        self.wait_for_text(".dock-body", rf"{int(expected['total']):,} events")
+        self.browser.press("Enter")
+        self.wait_for_text(".search-count", r"^1 / \d+")
+        self.browser.press("Escape")  # leaves the box
+        self.browser.press("n")
+        self.wait_for_text(".search-count", r"^2 / \d+")
+        self.tab_to("#tab-search")
+        self.browser.press("Left", "Left")
+        self.wait_for_text(".details-head h2", demo.BARRIER)
+        # Zoom, mark, and put the rank to the top of the tree.
+        self.browser.press("f")
+        self.settle()
+        begin, end = self.window()
+        hit = sorted(expected["hits"], key=lambda found: int(found["start_ns"]))[1]
+        self.assertLess(end - begin, 3 * int(hit["duration_ns"]))
+        self.browser.press("m")
+        self.browser.wait_for("return location.search.includes('m=')")
+        self.browser.press("0")
+        self.settle()
+        self.tab_to(".tree")
+        label = self.ranks()[demo.STRAGGLER]["label"]
+        for _ in range(40):
+            self.browser.press("Down")
+            if self.active_line().startswith(label):
+                break
+        self.browser.press("p")
+        self.settle()
+        self.assertEqual(self.lines()[0]["label"], label)
+        # What is saved, and back to the list.
+        self.tab_to(".top-bar .menu button")
+        self.browser.press("Enter")
+        self.browser.press("Down")
+        self.assertIn("menuitem", self.focused())
+        self.browser.press("Escape")
+        self.assertIn('aria-haspopup="menu"', self.focused())
+        self.tab_to(".top-bar .back")
+        self.browser.press("Enter")
+        self.browser.wait_for("return document.querySelector('.manager tbody tr') !== null")
+
+    def active_line(self):
+        """The line that the keyboard is at, as of the next frame."""
+        return self.browser.run("""return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
+            const id = document.querySelector('.tree').getAttribute('aria-activedescendant');
+            done(document.getElementById(id)?.querySelector('.tree-label').innerText ?? '');
+        })));""")
+
+    def test_capture_is_started_stopped_and_deleted_without_a_mouse(self):
+        self.sign_in()
+        self.tab_to(".top-bar .primary")
+        self.browser.press("Enter")
+        self.browser.wait_for("return document.activeElement.id === 'start-name'")
+        self.browser.press(*"by keys")
+        self.tab_to("#start-duration")
+        self.browser.press(*["Backspace"] * 5)
+        self.tab_to("dialog .primary")
+        self.browser.press("Enter")
+        self.browser.wait_for("return document.querySelector('[title=\"More actions for by keys\"]') !== null")
+        self.tab_to("[title='More actions for by keys']")
+        # The rows of a list with a running capture are made again every two seconds.
+        before = self.text_of(".manager tbody")
+        self.browser.wait_for("return document.querySelector('.manager tbody').innerText !== arguments[0]", before)
+        self.assertIn("More actions for by keys", self.focused(), "the keyboard keeps its place")
+        for item in ("Stop", "Delete"):
+            self.tab_to("[title='More actions for by keys']")
+            self.browser.press("Enter")
+            for _ in range(8):
+                if self.browser.run("return document.activeElement.innerText.startsWith(arguments[0])", item):
+                    break
+                self.browser.press("Down")
+            self.browser.press("Enter")
+            if item == "Stop":
+                self.browser.wait_for("return [...document.querySelectorAll('.manager tbody tr')]"
+                                      ".find(row => row.innerText.includes('by keys'))?.innerText.includes('complete')")
+        self.browser.wait_for("return document.activeElement.id === 'ask-text'")
+        self.browser.press(*"by keys", "Enter")
+        self.browser.wait_for("return document.querySelector('[title=\"More actions for by keys\"]') === null")
+
     def test_theme_follows_the_system_until_a_person_chooses(self):
         self.sign_in()
         theme = "return document.documentElement.dataset.theme"
@@ -149,8 +272,8 @@ class PageLook(PageCase):
                 suffix = f"{width}-{'dark' if dark else 'light'}.png"
                 self.show_manager()
                 self.browser.screenshot(PICTURES / f"manager-{suffix}")
-                self.show_certificate()
-                self.browser.screenshot(PICTURES / f"certificate-{suffix}")
+                self.show_about()
+                self.browser.screenshot(PICTURES / f"about-{suffix}")
                 for name, view in views.items():
                     self.show(view)
                     self.browser.screenshot(PICTURES / f"{name}-{suffix}")

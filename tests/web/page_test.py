@@ -2,6 +2,7 @@
 """What a person does on the page, in a real browser over a real fleet: the list, the timeline, search, selection, heat map."""
 
 import json
+import re
 import tempfile
 import urllib.error
 import urllib.request
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import demo
 import suite
-from page_case import HOSTILE_NAME, HOSTILE_SHOWN, PageCase, shown_ns
+from page_case import HOSTILE_NAME, HOSTILE_SHOWN, PICTURE, PageCase, shown_ns
 from fleet import wait_until
 
 TOLERANCE = 0.002  # of lengths that are shown with four digits
@@ -62,6 +63,8 @@ class Page(PageCase):
                 self.assertIn(text, self.text_of("#manager-body"), tab)
         self.browser.click("#tab-triggers")
         self.wait_for_text("#manager-body", "There are no triggers")
+        self.browser.click("#tab-exports")
+        self.wait_for_text("#manager-body", "No capture is exported by itself")
 
     def test_certificate_shows_how_complete_the_capture_is(self):
         self.sign_in()
@@ -136,9 +139,9 @@ class Page(PageCase):
         at = next(i for i, line in enumerate(lines) if line["label"] == label)
         rows = {row["row"]: row["name"] for row in self.rows_of(hit)}
         for line in lines[at + 1:]:
-            if line["level"] < 3:
+            if line["kind"] not in ("section", "row"):
                 break
-            if rows[hit["row"]].endswith(line["label"]):
+            if line["kind"] == "row" and rows[hit["row"]].endswith(line["label"]):
                 return line
         self.fail(f"{rows[hit['row']]} is not below {label}: {lines}")
         return None
@@ -177,6 +180,38 @@ class Page(PageCase):
         self.browser.wait_for("return location.search.includes('span=')")
         self.browser.press("Escape", "Escape")
         self.browser.wait_for("return !location.search.includes('span=')")
+
+    def head_of_arrow(self, event):
+        """Pixels of an arrow's head at the begin of an event, left of its row's span."""
+        x, y = self.x_of(event["start_ns"]), self.row_line(event)["top"] + 17 * self.depth_of(event) + 8
+        return self.link_pixels(x - 7, y - 3, 5, 7)
+
+    def test_link_leads_from_a_runtime_call_to_its_execution_with_an_arrow(self):
+        hits = self.view("search", q=f"name:nrt_execute rank:{demo.STRAGGLER}")["hits"]
+        call = sorted(hits, key=lambda hit: int(hit["start_ns"]))[len(hits) // 2]
+        links = self.view("links", event=call["id"])
+        run = next(link for link in links["links"] if link["name"] == "nc_exec_running")
+        self.assertEqual((run["kind"], run["direction"]), ("exec_id", "downstream"))
+        start, end = int(call["start_ns"]), max(int(links["event"]["end_ns"]), int(run["end_ns"]))
+        self.open_timeline(**{"from": start - (end - start) // 4, "to": end + (end - start) // 4,
+                              "open": call["stream"], "filter": f"rank:{demo.STRAGGLER}"})
+        self.assertEqual(self.head_of_arrow(run), 0, "nothing is chosen")
+        middle = (start + int(links["event"]["end_ns"])) / 2
+        self.browser.click_at(self.x_of(middle), self.row_line(call)["top"] + 17 * self.depth_of(call) + 8)
+        self.wait_for_text(".details-head h2", "nrt_execute")
+        self.wait_for_text(".links-section h3", rf"Links \({len(links['links'])}\)")
+        self.browser.move_to(300, 10)  # the line at the pointer must not be taken for an arrow
+        self.settle()
+        wait_until(lambda: self.head_of_arrow(run) > 4, "the arrow's head at the execution")
+        self.browser.run("[...document.querySelectorAll('.links button.link')]"
+                         ".find(button => button.innerText === 'nc_exec_running').click()")
+        self.wait_for_text(".details-head h2", "nc_exec_running")
+        self.assertIn(f"{run['start_ns']} ns", self.text_of(".details"))
+        self.browser.wait_for("return location.search.includes(arguments[0])", run["id"])
+        self.wait_for_text(".links-section .links", "nrt_execute")
+        self.browser.press("u")
+        self.wait_for_text(".chain", "(?s)kbl_exec_pre.*nrt_execute")
+        self.assertEqual(self.browser.console_errors(), [])
 
     def test_search_finds_the_barriers_and_jumps_to_one(self):
         self.open_timeline()
@@ -248,6 +283,26 @@ class Page(PageCase):
         self.assertEqual(len(by_rank), 3)
         self.assertEqual(sum(by_rank.values()), int(summary["events"]))
 
+    def test_ctrl_adds_spans_to_a_selection_and_removes_them(self):
+        hits = self.view("search", q=f"name:{demo.BARRIER} rank:{demo.STRAGGLER}")["hits"]
+        first, second = sorted(hits, key=lambda hit: int(hit["start_ns"]))[len(hits) // 2:][:2]
+        lengths = [int(hit["duration_ns"]) for hit in (first, second)]
+        self.open_timeline(**{"from": int(first["start_ns"]) - lengths[0],
+                              "to": int(second["start_ns"]) + 2 * lengths[1], "open": first["stream"],
+                              "filter": f"rank:{demo.STRAGGLER}"})
+        y = self.row_line(first)["top"] + 17 * self.depth_of(first) + 8
+        places = [self.x_of(int(hit["start_ns"]) + length / 2) for hit, length in zip((first, second), lengths)]
+        self.browser.click_at(places[0], y)
+        self.wait_for_text(".details-head h2", demo.BARRIER)
+        self.browser.click_with("Control", places[1], y)
+        self.wait_for_text(".dock-body", "2 picked spans")
+        row = self.table_of(".dock-body")[0]
+        self.assertEqual(row[:2], [demo.BARRIER, "2"])
+        self.assertAlmostEqual(shown_ns(row[2]), sum(lengths), delta=sum(lengths) * TOLERANCE + 2)
+        self.browser.wait_for("return location.search.match(/[?&]pick=/g)?.length === 2")
+        self.browser.click_with("Control", places[1], y)
+        self.wait_for_text(".dock-body", r"1 picked span\b")
+
     def test_heat_map_shows_the_rank_that_is_late(self):
         self.open_timeline(panel="heat", metric="wait")
         self.browser.wait_for("return document.querySelector('.heat-canvas') !== null")
@@ -266,12 +321,75 @@ class Page(PageCase):
         layout = self.layout()
         self.assertLess(end - begin, (int(layout["end_ns"]) - int(layout["begin_ns"])) / 10, "near the cell's time")
 
+    def heat_box(self):
+        return self.browser.run("const box = document.querySelector('.heat-canvas').getBoundingClientRect();"
+                                "return {left: box.left, top: box.top, width: box.width, height: box.height}")
+
+    def open_heat_map(self, **query):
+        self.open_timeline(panel="heat", **query)
+        self.browser.wait_for("return document.querySelector('.heat-canvas') !== null")
+        self.settle()
+
+    def strongest_of_lines(self, lines):
+        """For each line of the heat map how orange its strongest cell is, and where that is on the screen."""
+        return self.browser.run("""const canvas = document.querySelector('.heat-canvas'), lines = arguments[0];
+            const box = canvas.getBoundingClientRect(), scale = canvas.width / box.width, found = [];
+            for (let line = 0; line < lines; ++line) {
+              const y = (line + 0.5) / lines * (box.height - 18);
+              const data = canvas.getContext('2d').getImageData(0, Math.floor(y * scale), canvas.width, 1).data;
+              let best = [-256, 0];
+              for (let x = Math.ceil(48 * scale); x < canvas.width; ++x) {
+                const orange = data[x * 4] - data[x * 4 + 2];
+                if (orange > best[0]) best = [orange, box.left + (x + 0.5) / scale];
+              }
+              found.push([...best, box.top + y]);
+            }
+            return found;""", lines)
+
+    def test_heat_maps_of_lateness_and_steps_have_their_worst_cell_at_the_late_rank(self):
+        layout, rank = self.layout(), self.ranks()[demo.STRAGGLER]
+        begin, end = int(layout["begin_ns"]), int(layout["end_ns"])
+        for metric, by in (("late", "time"), ("late", "step"), ("step", "time"), ("step", "step")):
+            with self.subTest(metric=metric, by=by):
+                self.open_heat_map(metric=metric, by=by)
+                found = self.strongest_of_lines(demo.WORLD)
+                strengths = [strength for strength, _, _ in found]
+                late = strengths.pop(demo.STRAGGLER)
+                self.assertGreater(late, max(strengths), "no other rank is as late")
+                _, x, y = found[demo.STRAGGLER]
+                box = self.heat_box()
+                self.browser.move_to(x, y)
+                self.wait_for_text(".heat-tip", "^gid13 ")
+                difference = re.search(r"\+([\d.,]+ (?:ns|µs|ms)) against the median", self.text_of(".heat-tip"))
+                self.assertGreater(shown_ns(difference[1]), demo.STRAGGLER_US * 500)
+                self.assertIn("bound ±", self.text_of(".heat-tip"))
+                self.browser.click_at(x, y)
+                self.settle()
+                self.assertEqual(self.state_of_url()["open"], str(rank["number"]), "the rank of the cell is open")
+                first, last = self.window()
+                self.assertLess(last - first, (end - begin) / 5, "near the cell's time")
+                if by == "time":
+                    at = begin + (x - box["left"] - 46) / (box["width"] - 46) * (end - begin)
+                    self.assertTrue(first <= at <= last, (first, at, last))
+
+    def test_heat_map_sorts_by_the_worst_rank_and_finds_it_by_a_key(self):
+        self.open_heat_map(metric="late", sort="worst")
+        self.assertIn("median", self.text_of(".heat-legend"))
+        self.assertIn("not why", self.text_of(".heat-legend"))
+        self.assertEqual(self.state_of_url()["sort"], "worst")
+        box = self.heat_box()
+        self.browser.move_to(box["left"] + box["width"] / 2, box["top"] + (box["height"] - 18) / demo.WORLD / 2)
+        self.wait_for_text(".heat-tip", "^gid13 ")
+        self.browser.run("document.querySelector('.heat-canvas').focus()")
+        self.browser.press("w")
+        self.wait_for_text(".heat-readout", r"^gid13 .*\+.* against the median")
+
     def test_tree_opens_pins_hides_and_filters(self):
         self.open_timeline()
         line = self.line_of("gid13 ")
         self.browser.click_at(60, line["top"] + 8)
         self.settle()
-        self.assertGreater(sum(line["level"] == 3 for line in self.lines()), 0, "rows of the rank")
+        self.assertGreater(sum(line["kind"] == "row" for line in self.lines()), 0, "rows of the rank")
         self.browser.press("p")
         self.settle()
         self.assertEqual(self.lines()[0]["label"], line["label"], "at the top")
@@ -282,6 +400,86 @@ class Page(PageCase):
         self.settle()
         self.assertEqual([line["label"] for line in self.lines() if line["level"] == 1], demo.INSTANCES[2:])
         self.assertIn("filter=", self.browser.url)
+
+    def test_grouping_by_row_name_puts_the_rows_of_all_ranks_together(self):
+        self.open_timeline(group="name")
+        wait_until(lambda: any(line["kind"] == "group" and line["label"] == "neuron_rt" for line in self.lines()),
+                   "the rows to be known")
+        lines = self.lines()
+        at = next(i for i, line in enumerate(lines) if line["label"] == "neuron_rt")
+        members = [line["label"] for line in lines[at + 1:at + 4]]
+        self.assertEqual([label.split(" ")[0] for label in members], ["gid0", "gid1", "gid2"])
+        self.browser.click(".group-menu")
+        self.browser.run("[...document.querySelectorAll('[role=menuitem]')].find(b => b.innerText.startsWith('By Rank')).click()")
+        self.settle()
+        self.assertEqual(self.state_of_url()["group"], "rank")
+        first = [line["label"].split(" ")[0] for line in self.lines()[:demo.WORLD]]
+        self.assertEqual(first, [f"gid{gid}" for gid in range(demo.WORLD)])
+
+    def test_ranks_are_below_their_process(self):
+        self.open_timeline()
+        processes = {stream["process"] for stream in self.layout()["streams"] if stream["gid"] is not None}
+        shown = [line["label"] for line in self.lines() if line["kind"] == "group" and line["level"] == 2]
+        self.assertEqual(len(shown), len(demo.INSTANCES) * demo.WORKERS_PER_INSTANCE)
+        self.assertEqual(set(shown), processes)
+
+    def test_single_row_is_hidden_restored_and_pinned(self):
+        hit = self.barrier_of(demo.STRAGGLER)
+        start = int(hit["start_ns"])
+        self.open_timeline(**{"from": start - 10**7, "to": start + 10**7, "open": hit["stream"]})
+        line = self.row_line(hit)
+        self.browser.click_at(80, line["top"] + 8)
+        self.browser.press("h")
+        self.settle()
+        self.assertNotIn(line["label"], [other["label"] for other in self.lines() if other["kind"] == "row"])
+        self.assertEqual(self.state_of_url()["hiderow"], f"{hit['stream']}.{hit['row']}")
+        self.browser.open(self.browser.url)  # a link has it too
+        self.settle()
+        self.assertNotIn(line["label"], [other["label"] for other in self.lines() if other["kind"] == "row"])
+        self.browser.run("[...document.querySelectorAll('.filter-box button')].find(b => b.innerText.includes('hidden')).click()")
+        self.browser.run("[...document.querySelectorAll('[role=menuitem]')]"
+                         ".find(b => b.innerText.includes(arguments[0])).click()", line["label"])
+        self.settle()
+        self.assertNotIn("hiderow", self.state_of_url())
+        self.browser.click_at(80, self.row_line(hit)["top"] + 8)
+        self.browser.press("p")
+        self.settle()
+        self.assertTrue(self.lines()[0]["label"].endswith(line["label"]), self.lines()[0])
+        self.assertIn(f"gid{demo.STRAGGLER} ", self.lines()[0]["label"])
+
+    def test_sections_of_a_rank_collapse_on_all_ranks(self):
+        hit = self.barrier_of(demo.STRAGGLER)
+        start = int(hit["start_ns"])
+        self.open_timeline(**{"from": start - 10**7, "to": start + 10**7, "open": hit["stream"]})
+        titles = [line["label"] for line in self.lines() if line["kind"] == "section"]
+        self.assertEqual(titles[:2], ["Runtime threads", "Hardware"])
+        before = sum(line["kind"] == "row" for line in self.lines())
+        self.browser.click(".group-menu")
+        self.browser.run("[...document.querySelectorAll('[role=menuitem]')]"
+                         ".find(b => b.innerText.startsWith('Collapse Hardware')).click()")
+        self.settle()
+        self.assertEqual(self.state_of_url()["sections"], "hardware")
+        self.assertLess(sum(line["kind"] == "row" for line in self.lines()), before)
+
+    def test_worker_draws_the_same_pixels_as_the_page(self):
+        hit = self.barrier_of(demo.STRAGGLER)
+        start, length = int(hit["start_ns"]), int(hit["duration_ns"])
+        view = {"from": start - 2 * length, "to": start + 3 * length, "open": hit["stream"], "filter": f"rank:{demo.STRAGGLER}"}
+        self.open_timeline(**view)
+        self.browser.wait_for("return document.querySelector('canvas.spans').dataset.painter === 'worker'"
+                              " && document.querySelectorAll('canvas.spans').length === 1")
+        top = self.row_line(hit)["top"] + 17 * self.depth_of(hit)
+        inside = self.pixels(self.x_of(start + length * 0.2), top + 2, 0.1 * self.canvas()["width"], 12)
+        self.assertGreater(inside["drawn"] / inside["pixels"], 0.9, "the barrier")
+        other = self.start_browser()
+        other.devtools("Page.addScriptToEvaluateOnNewDocument",
+                       source="delete HTMLCanvasElement.prototype.transferControlToOffscreen")
+        self.sign_in(other)
+        other.open(self.browser.url)
+        self.settle(other)
+        self.assertEqual(other.run("return document.querySelector('canvas.spans').dataset.painter"), "page")
+        self.assertEqual(self.browser.run(PICTURE), other.run(PICTURE))
+        self.assertEqual(self.browser.console_errors() + other.console_errors(), [])
 
     def test_markers_have_names_and_differences(self):
         self.open_timeline()
@@ -314,7 +512,7 @@ class Page(PageCase):
         self.settle(other)
         self.assertEqual(self.lines(), self.lines(other))
         self.assertEqual(self.window(), self.window(other))
-        pictures = [browser.run("return document.querySelector('canvas.spans').toDataURL()") for browser in (self.browser, other)]
+        pictures = [browser.run(PICTURE) for browser in (self.browser, other)]
         self.assertEqual(*pictures)
         other.press("w", "w")
         self.settle(other)
@@ -324,6 +522,56 @@ class Page(PageCase):
         self.assertEqual(self.browser.console_errors() + other.console_errors(), [])
 
     # -- a capture's life ----------------------------------------------------------------------------------------
+
+    def choose(self, capture_id, label):
+        """Chooses an entry of a capture's menu."""
+        self.browser.run("document.querySelector(`td.name a[title='${arguments[0]}']`).closest('tr')"
+                         ".querySelector('.menu button').click()", capture_id)
+        self.browser.run("[...document.querySelectorAll('[role=menuitem]')]"
+                         ".find(item => item.innerText.startsWith(arguments[0])).click()", label)
+
+    def press_star(self, capture_id):
+        self.browser.run("document.querySelector(`td.name a[title='${arguments[0]}']`).closest('tr')"
+                         ".querySelector('td.star button').click()", capture_id)
+
+    def stored(self, capture_id):
+        capture = self.fleet.show_capture(capture_id)
+        return capture["spec"]["name"], capture["starred"], capture["tags"]
+
+    def test_capture_is_renamed_starred_and_tagged(self):
+        capture_id = self.capture("draft", "300ms")
+        self.assertEqual(self.api.get(f"/captures/{capture_id}/layout")["capture"]["name"], "draft")
+        self.sign_in()
+        self.choose(capture_id, "Rename")
+        self.browser.press(*"night run", "Enter")  # the old name is selected
+        wait_until(lambda: "night run" in [row[1] for row in self.table_of(".manager")], "the new name")
+        self.assertEqual(self.api.get(f"/captures/{capture_id}/layout")["capture"]["name"], "night run")
+        self.press_star(capture_id)
+        self.browser.wait_for("return document.querySelector('td.star button[aria-pressed=true]') !== null")
+        self.choose(capture_id, "Tags")
+        self.browser.press(*"needs review, <b>x</b>", "Enter")
+        wait_until(lambda: "needs review" in self.row_of("night run")["Tags"], "the tags")
+        self.assertEqual(self.stored(capture_id), ("night run", True, ["<b>x</b>", "needs review"]))
+        self.assertEqual(self.browser.run("return document.querySelectorAll('td b').length"), 0)
+        # What somebody else adds while the dialog is open stays.
+        self.choose(capture_id, "Tags")
+        self.fleet.cli("captures", "tag", capture_id, "from elsewhere")
+        self.browser.press(*"needs review", "Enter")
+        wait_until(lambda: "<b>x</b>" not in self.row_of("night run")["Tags"], "the tag to disappear")
+        self.assertEqual(self.stored(capture_id)[2], ["from elsewhere", "needs review"])
+        self.browser.run("[...document.querySelectorAll('button.tag')].find(tag => tag.innerText === 'needs review').click()")
+        self.wait_for_text(".table-head", r"1 of \d+ captures")
+        self.assertEqual(self.state_of_url()["filter"], 'tag:"needs review"')
+        # Refusals are shown, and the list stays as it is.
+        self.choose(capture_id, "Tags")
+        self.browser.press(*"trigger=x", "Enter")
+        self.wait_for_text(".toast.error", "The tags were not changed: .*trigger.* is reserved")
+        self.assertEqual(self.stored(capture_id)[2], ["from elsewhere", "needs review"])
+        self.browser.run("document.querySelector('.toast.error button').click()")
+        self.choose(capture_id, "Rename")
+        self.fleet.cli("captures", "delete", capture_id)
+        self.browser.press(*"too late", "Enter")
+        self.wait_for_text(".toast.error", f"The capture was not renamed: no capture has an id that begins with .{capture_id}")
 
     def test_running_capture_is_followed_stopped_and_deleted(self):
         capture_id = self.fleet.cli("capture", "start", "--name", "running").stdout.strip()

@@ -20,7 +20,7 @@ import urllib.request
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of an element's id in the protocol
 KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Tab": "\ue004", "Shift": "\ue008", "Left": "\ue012", "Up": "\ue013",
-        "Right": "\ue014", "Down": "\ue015"}
+        "Right": "\ue014", "Down": "\ue015", "Control": "\ue009", "Backspace": "\ue003"}
 MISSING = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
 
 
@@ -167,6 +167,12 @@ class WebDriver:
     def click_at(self, x, y):
         self.move_to(x, y)
         self._point({"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0})
+
+    def click_with(self, key, x, y):
+        """Clicks while a key of KEYS is held."""
+        self._perform({"type": "key", "id": "keyboard", "actions": [{"type": "keyDown", "value": KEYS[key]}]})
+        self.click_at(x, y)
+        self._perform({"type": "key", "id": "keyboard", "actions": [{"type": "keyUp", "value": KEYS[key]}]})
 
     def drag(self, from_x, from_y, to_x, to_y):
         self.move_to(from_x, from_y)

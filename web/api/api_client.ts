@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiError, isAbort} from './api_error';
-import {Capture, EventsReply, SearchReply, Session, SummaryReply} from './api_types';
+import {ArtifactList, Capture, CaptureChange, DownloadState, EventsReply, LinksReply, SearchReply, Session, SummaryReply} from './api_types';
 
 const kRoot = '/api/v1';
 
@@ -37,7 +37,8 @@ export class ApiClient {
     await this.json('POST', `/captures/${encodeURIComponent(id)}/stop`, {});
   }
 
-  async updateCapture(id: string, change: {name?: string, starred?: boolean, tags?: string[]}): Promise<void> {
+  // What the change does not mention stays.
+  async updateCapture(id: string, change: CaptureChange): Promise<void> {
     await this.json('PATCH', `/captures/${encodeURIComponent(id)}`, change);
   }
 
@@ -51,6 +52,10 @@ export class ApiClient {
 
   async events(id: string, query: Query, signal?: AbortSignal): Promise<EventsReply> {
     return await this.json('GET', this.path(id, 'events', query), undefined, signal) as EventsReply;
+  }
+
+  async links(id: string, query: Query, signal?: AbortSignal): Promise<LinksReply> {
+    return await this.json('GET', this.path(id, 'links', query), undefined, signal) as LinksReply;
   }
 
   async search(id: string, query: Query, signal?: AbortSignal): Promise<SearchReply> {
@@ -67,6 +72,23 @@ export class ApiClient {
 
   async heat(id: string, query: Query, signal: AbortSignal): Promise<ArrayBuffer> {
     return await (await this.call('GET', this.path(id, 'heat', query), undefined, signal)).arrayBuffer();
+  }
+
+  async artifacts(id: string): Promise<ArtifactList> {
+    return await this.operator(`/captures/${encodeURIComponent(id)}/artifacts`) as ArtifactList;
+  }
+
+  artifactAddress(id: string, query: Query): string {
+    return kRoot + this.path(id, 'artifact', query);
+  }
+
+  // The state of a download that the page named; unknown until its request has arrived.
+  async download(name: string): Promise<DownloadState> {
+    return await this.json('GET', `/downloads/${encodeURIComponent(name)}`) as DownloadState;
+  }
+
+  async cancelDownload(name: string): Promise<void> {
+    await this.json('DELETE', `/downloads/${encodeURIComponent(name)}`, {});
   }
 
   async exportFile(id: string, query: Query, signal?: AbortSignal): Promise<Response> {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import {Direction} from '../model/link_arrows';
+
 // The parts of the API's JSON that the page reads. Members of proto messages are optional, because proto3 JSON leaves
 // out what has its default value; 64-bit integers are decimal strings.
+import {Certificate, WorkerIdentity} from '../model/certificate_types';
 
 export interface Session {
   user: string;
@@ -17,72 +20,6 @@ export interface RankRange {
   first?: string;
   last?: string
 }
-export interface WorkerIdentity {
-  instanceId?: string;
-  bootId?: string;
-  pid?: number;
-  containerId?: string
-}
-export interface Loss {
-  place?: string;
-  reason?: string;
-  events?: string;
-  eventsUnknown?: boolean;
-  detail?: string
-}
-
-export interface EventAccount {
-  expected?: string;
-  captured?: string;
-  stored?: string;
-  lost?: string;
-  lostUnknown?: boolean;
-  losses?: Loss[];
-  conserved?: string;
-}
-
-export interface Remark {
-  kind?: string;
-  count?: string;
-  details?: string[]
-}
-
-export interface WorkerCertificate {
-  worker?: WorkerIdentity;
-  framework?: boolean;
-  part?: string;
-  absence?: string;
-  detail?: string;
-  workerGids?: string[];
-  account?: EventAccount;
-  clock?: {aligned?: boolean, boundNs?: string, words?: string};
-  gaps?: string;
-  gapsSumNs?: string;
-  remarks?: Remark[];
-  job?: string;
-}
-
-export interface Certificate {
-  captureId?: string;
-  provisional?: boolean;
-  complete?: boolean;
-  verdict?: string;
-  account?: EventAccount;
-  workers?: WorkerCertificate[];
-  findings?: string[];
-  notes?: string[];
-  agents?: {agentId?: string, instanceId?: string, part?: string, connected?: boolean}[];
-  hosts?: {
-    stream?: {worker?: WorkerIdentity, name?: string},
-    account?: EventAccount,
-    gaps?: string,
-    gapsSumNs?: string,
-    cutShort?: boolean
-  }[];
-  jobs?:
-      {job?: string, workers?: string, cores?: string, worldSize?: string, ranksSeen?: string, conflicts?: string[]}[];
-}
-
 export interface CapturePreview {
   measuredNs?: string;
   eventsPerSecond?: number;
@@ -130,7 +67,67 @@ export interface Capture {
   tags?: string[];
   artifacts?: string;
   artifactBytes?: string;
+  eventsExpired?: string;
   ranks?: number|string;
+}
+
+// The members of UpdateCaptureRequest.
+export interface CaptureChange {
+  name?: string;
+  starred?: boolean;
+  add_tags?: string[];
+  remove_tags?: string[];
+}
+
+// An answer of /captures/ID/artifacts.
+export interface Artifact {
+  path?: string;
+  kind?: string;
+  sha256?: string;
+  bytes?: string;
+  modifiedRealtimeNs?: string;
+  agentId?: string;
+  instanceId?: string;
+  pid?: number;
+}
+
+export interface ArtifactList {
+  artifacts?: Artifact[];
+  missing?: {path?: string, bytes?: string, reason?: string, agentId?: string}[];
+  notListed?: string;
+  hidden?: string;
+}
+
+// An answer of /downloads/NAME; it has the API's own names.
+export interface DownloadState {
+  state: 'unknown'|'running'|'done'|'cancelled'|'failed';  // unknown: without the other members
+  file: string;
+  bytes: string;
+  bytes_total: string;
+  chunks_read: string;
+  chunks_total: string;
+  incomplete: boolean;
+  verdict: string;
+  warnings: string[];
+  notes: string[];
+  error?: {code: string, message: string, hint?: string};
+}
+
+export interface StandingExport {
+  name?: string;
+  to?: string;
+  formats?: string[];
+  job?: string;
+  capture?: string;
+  incomplete?: boolean;
+  pending?: string;
+  done?: string;
+  failed?: string;
+  runningCapture?: string;
+  lastRealtimeNs?: string;
+  lastCapture?: string;
+  lastWrittenTo?: string;
+  lastProblem?: string;
 }
 
 export interface AgentEntry {
@@ -186,12 +183,37 @@ export interface TriggerEntry {
 
 // --- Of the timeline; these members have the names that docs/formats/view_api.md gives them.
 
-export interface EventLink {
-  kind: string;
+// An event as links name it.
+export interface LinkedEvent {
+  id: string;
   stream: number;
   row: number;
+  row_name?: string;
+  name: string;
   start_ns: string;
-  name: string
+  end_ns: string;
+  depth?: number;
+}
+
+export interface EventLink extends LinkedEvent {
+  kind: string;
+  direction: Direction;
+  direct?: boolean;
+}
+
+export interface ChainStep extends EventLink {
+  from: string;  // id of the event that it is linked to
+  distance: number;
+}
+
+export interface LinksReply {
+  event: LinkedEvent;
+  links: EventLink[];
+  more: string;
+  unlinked: string[];
+  chain: ChainStep[];
+  cut: string|null;
+  complete: boolean;
 }
 
 export interface EventEntry {
@@ -208,8 +230,8 @@ export interface EventEntry {
   id?: string;
   sequence_id?: string;
   bound_ns?: string;
+  bound_known?: boolean;
   args?: Record<string, unknown>;
-  links?: EventLink[];
   row_name?: string;
   category?: string;
   thread_id?: string;
@@ -221,6 +243,7 @@ export interface EventsReply {
   scanned_chunks: number
 }
 export interface Hit {
+  id?: string;
   row_name?: string;
   stream: number;
   row: number;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
 import {Session} from '../api/api_types';
+import {safeText} from '../model/safe_text';
 import {MenuItem} from '../widgets/menu';
 import {askText} from '../widgets/modal';
 import {Toasts} from '../widgets/toasts';
@@ -52,22 +53,30 @@ export class CaptureActions {
   }
 
   private rename(facts: CaptureFacts): void {
-    askText(
-        'Rename the capture', `Its id, ${facts.id}, stays the same.`, 'Name', facts.name, 'Rename', null,
-        name => void this.run('The capture was not renamed', this.api.updateCapture(facts.id, {name})));
+    askText('Rename the capture', `Its id, ${facts.id}, stays the same.`, 'Name', facts.name, 'Rename', null, name => {
+      if (name === facts.name) return;
+      void this.run('The capture was not renamed', this.api.updateCapture(facts.id, {name}));
+    });
   }
 
   private tag(facts: CaptureFacts): void {
+    const fixed = facts.labels.length > 0 ? ` Set at the start, and stay: ${facts.labels.join(', ')}.` : '';
     askText(
-        'Tags', 'Words separated by commas; the list can be filtered by them.', 'Tags', facts.tags.join(', '), 'Save',
-        null, text => {
+        'Tags', 'Words separated by commas; the list can be filtered by them.' + fixed, 'Tags', facts.tags.join(', '),
+        'Save', null, text => {
           const tags = [...new Set(text.split(',').map(tag => tag.trim()).filter(tag => tag))];
-          void this.run('The tags were not changed', this.api.updateCapture(facts.id, {tags}));
+          // Only the difference, so that what somebody else changed meanwhile stays.
+          const added = tags.filter(tag => !facts.tags.includes(tag)),
+                removed = facts.tags.filter(tag => !tags.includes(tag));
+          if (added.length + removed.length === 0) return;
+          void this.run(
+              'The tags were not changed', this.api.updateCapture(facts.id, {add_tags: added, remove_tags: removed}));
         });
   }
 
   private remove(facts: CaptureFacts): void {
-    const typed = facts.name || facts.id;
+    // A name with hidden characters cannot be typed as it is shown.
+    const typed = facts.name && safeText(facts.name) === facts.name ? facts.name : facts.id;
     askText(
         'Delete the capture',
         `This removes all events of ${facts.title} from the aggregator's store. It cannot be undone. Type ${

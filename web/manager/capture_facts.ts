@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {Capture} from '../api/api_types';
+import {CaptureFilter} from '../model/capture_filter';
 import {parseCount, parseInteger} from '../model/time_base';
 
 // The facts about a capture that the page shows, worked out from the operator service's message.
@@ -17,6 +18,7 @@ export class CaptureFacts {
   readonly bytes: number;
   readonly starred: boolean;
   readonly tags: string[];
+  readonly labels: string[];  // the tags of its start, as KEY=VALUE, which cannot be changed
 
   constructor(readonly capture: Capture) {
     this.id = capture.captureId ?? '';
@@ -34,6 +36,7 @@ export class CaptureFacts {
     this.bytes = parseCount(capture.bytes);
     this.starred = capture.starred === true;
     this.tags = capture.tags ?? [];
+    this.labels = (capture.spec?.labels ?? []).map(label => `${label.key ?? ''}=${label.value ?? ''}`);
   }
 
   get title(): string {
@@ -48,11 +51,14 @@ export class CaptureFacts {
     return this.state.toLowerCase().replace(/_/g, ' ');
   }
 
-  matches(words: string[]): boolean {
-    const text = [
-      this.id, this.name, this.job, this.stateText, this.starred ? 'starred' : '', ...this.tags
-    ].join(' ').toLowerCase();
-    return words.every(word => text.includes(word));
+  get allTags(): string[] {
+    return [...this.labels, ...this.tags];
+  }
+
+  matches(filter: CaptureFilter): boolean {
+    const {allTags} = this;
+    const text = [this.id, this.name, this.job, this.stateText, this.starred ? 'starred' : '', ...allTags].join(' ');
+    return filter.matches(text, allTags);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {formatBytes, formatCount, formatDuration, formatShortCount, formatUtc} from '../model/text_format';
 import {Column, DataTable} from '../widgets/data_table';
-import {element, icon, iconButton} from '../widgets/dom';
+import {button, element, icon, iconButton} from '../widgets/dom';
 import {Menu} from '../widgets/menu';
 import {Navigation} from '../widgets/navigation';
 
@@ -12,9 +12,9 @@ import {CaptureFacts} from './capture_facts';
 export class CapturesTable {
   readonly table: DataTable<CaptureFacts>;
 
-  constructor(private readonly actions: CaptureActions, private readonly navigation: Navigation, owner: {
-    sortChanged(): void
-  }) {
+  constructor(
+      private readonly actions: CaptureActions, private readonly navigation: Navigation,
+      private readonly owner: {sortChanged(): void, filterTag(tag: string): void}) {
     this.table = new DataTable(this.columns(), 'Captures', 4, true, null, 1000, owner);
   }
 
@@ -53,8 +53,9 @@ export class CapturesTable {
       {title: 'Size', numeric: true, value: facts => facts.bytes, show: facts => formatBytes(facts.bytes)},
       {
         title: 'Tags',
-        value: facts => facts.tags.join(' '),
-        show: facts => element('span', {class: 'tags'}, ...facts.tags.map(tag => element('span', {class: 'tag'}, tag)))
+        value: facts => facts.allTags.join(' '),
+        show: facts => element('span', {class: 'tags'}, ...facts.allTags.map(tag => this.tagButton(tag))),
+        style: 'tag-list'
       },
       {title: 'Actions', sortable: false, value: () => '', show: facts => this.rowTools(facts), style: 'row-tools'},
     ];
@@ -66,6 +67,10 @@ export class CapturesTable {
       class: facts.starred ? 'icon-button starred' : 'icon-button',
       'aria-pressed': String(facts.starred)
     });
+  }
+
+  private tagButton(tag: string): HTMLElement {
+    return button(tag, () => this.owner.filterTag(tag), {class: 'tag', title: 'Show the captures with this tag'});
   }
 
   private nameLink(facts: CaptureFacts): HTMLElement {
@@ -93,7 +98,7 @@ export class CapturesTable {
   private rowTools(facts: CaptureFacts): HTMLElement {
     return element(
         'span', {class: 'row-buttons'}, link(this.navigation, `/capture/${encodeURIComponent(facts.id)}`, 'Timeline'),
-        link(this.navigation, `/capture/${encodeURIComponent(facts.id)}/certificate`, 'Certificate'),
+        link(this.navigation, `/capture/${encodeURIComponent(facts.id)}/about`, 'About'),
         new Menu(icon('more'), `More actions for ${facts.title}`, () => this.actions.items(facts), 'icon-button')
             .element);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import {AgentEntry, ClockEntry, TriggerEntry, WorkerEntry} from '../api/api_types';
+import {AgentEntry, ClockEntry, StandingExport, TriggerEntry, WorkerEntry} from '../api/api_types';
 import {formatCount, formatDuration, formatUtc} from '../model/text_format';
 import {parseCount, parseInteger} from '../model/time_base';
 import {Column, DataTable} from '../widgets/data_table';
@@ -71,7 +71,7 @@ function badge(value: string, isGood: boolean): HTMLElement {
 }
 
 export function fleetTables(): FleetTable[] {
-  return [agents(), workers(), clocks(), triggers()];
+  return [agents(), workers(), clocks(), triggers(), standingExports()];
 }
 
 function agents(): FleetTable {
@@ -167,5 +167,34 @@ function triggers(): FleetTable {
         time('Last fired (UTC)', trigger => trigger.lastFiredRealtimeNs),
         text('Cause', trigger => trigger.lastCause, 'wide'),
         text('Problem', trigger => trigger.lastProblem, 'wide'),
+      ]);
+}
+
+function standingExports(): FleetTable {
+  return new ListTable<StandingExport>(
+      'exports', 'Standing exports', '/standing-exports', 'exports', 'No capture is exported by itself',
+      'Rules of the aggregator’s option --standing-export write captures to a volume or bucket when they end.', [
+        text('Name', rule => rule.name),
+        text('Writes to', rule => rule.to, 'wide'),
+        {title: 'Formats', value: rule => (rule.formats ?? []).join(', ')},
+        {
+          title: 'Captures',
+          value: rule => [rule.capture ? `named ${rule.capture}` : 'all', rule.job ? `of job ${rule.job}` : '',
+                          rule.incomplete ? '' : 'if complete']
+                             .filter(part => part)
+                             .join(' ')
+        },
+        count('Pending', rule => rule.pending),
+        count('Done', rule => rule.done),
+        count('Failed', rule => rule.failed),
+        text('Running', rule => rule.runningCapture, 'id'),
+        time('Last (UTC)', rule => rule.lastRealtimeNs),
+        {
+          title: 'Result',
+          style: 'wide',
+          value: rule => rule.lastProblem || rule.lastWrittenTo || '',
+          show: rule => element(
+              'span', {class: rule.lastProblem ? 'bad' : undefined}, rule.lastProblem || rule.lastWrittenTo || '')
+        },
       ]);
 }

@@ -2,6 +2,7 @@
 import {ApiClient} from '../api/api_client';
 import {describeError} from '../api/api_error';
 import {Session} from '../api/api_types';
+import {CaptureFilter, tagFilter} from '../model/capture_filter';
 import {formatCount} from '../model/text_format';
 import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
 import {Navigation, Page} from '../widgets/navigation';
@@ -25,7 +26,7 @@ export class ManagerPage implements Page {
   private readonly filter = element('input', {
     type: 'search',
     class: 'search-input',
-    placeholder: 'Filter by name, job, state, tag',
+    placeholder: 'Filter by name, job, state, tag:…',
     'aria-label': 'Filter captures',
     spellcheck: 'false'
   });
@@ -83,6 +84,14 @@ export class ManagerPage implements Page {
 
   sortChanged(): void {
     this.writeUrl();
+  }
+
+  filterTag(tag: string): void {
+    this.filter.value = tagFilter(tag);
+    this.writeUrl();
+    this.showCaptures();
+    // The button that was pressed may be gone with its row.
+    this.filter.focus();
   }
 
   // A capture was started by the dialog.
@@ -179,8 +188,7 @@ export class ManagerPage implements Page {
 
   private showCaptures(): void {
     if (!this.facts || this.tab !== 'captures') return;
-    const words = this.filter.value.toLowerCase().split(/\s+/).filter(word => word),
-          rows = this.facts.filter(facts => facts.matches(words));
+    const filter = new CaptureFilter(this.filter.value), rows = this.facts.filter(facts => facts.matches(filter));
     if (!this.facts.length) {
       this.shown = '';
       replaceChildren(

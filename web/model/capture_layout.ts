@@ -50,6 +50,7 @@ export class CaptureLayout {
   readonly warnings: string[];
   readonly instances: Instance[];
   readonly streams: Stream[];
+  readonly moments: {name: string, time: number}[];  // of the capture itself, such as when it was stopped
   private readonly indexOf = new Map<number, number>();
 
   constructor(json: Json, base: TimeBase) {
@@ -64,6 +65,11 @@ export class CaptureLayout {
     this.warnings = array(json.warnings).map(text => safeText(text, 500));
     this.instances = array(json.instances).map(entry => readInstance(entry as Json));
     this.streams = array(json.streams).map(entry => readStream(entry as Json, base));
+    this.moments = array(json.markers).map(entry => {
+      const {kind, ns, detail} = entry as Json;
+      const name = [`capture ${safeText(kind ?? '', 40)}`, safeText(detail ?? '', 100)].filter(text => text).join(': ');
+      return {name, time: base.relative(ns)};
+    });
     this.streams.forEach((stream, index) => this.indexOf.set(stream.number, index));
   }
 

@@ -46,10 +46,16 @@ export class DrawList {
   addRow(track: Track, tile: SpanTile, row: TileRow, unit: number, flat: boolean): FrameRow {
     const first = this.count;
     let frame = this.rows[this.rowCount];
-    if (frame)
-      Object.assign(frame, {track, tile, row, unit, flat, first, last: first});
-    else
+    if (frame) {
+      frame.track = track;
+      frame.tile = tile;
+      frame.row = row;
+      frame.unit = unit;
+      frame.flat = flat;
+      frame.first = frame.last = first;
+    } else {
       this.rows.push(frame = {track, tile, row, unit, flat, first, last: first});
+    }
     ++this.rowCount;
     return frame;
   }

@@ -5,19 +5,35 @@ import {parseCount, TimeBase} from './time_base';
 export interface HeatRow {
   stream: number;
   gid: number|null;
-  boundNs: number;
+  boundNs: number;  // of its clock; NaN: not known
 }
 
-// An answer of /heat: a value for each rank and stretch of time (or step). NaN: nothing is known.
+// A step's column: when its steps begin and end on any rank. NaN: not known.
+export interface HeatStep {
+  first: string;  // number of its first step
+  from: number;
+  to: number;
+}
+
+// An answer of /heat: a value for each line of the screen and stretch of time (or step). A line has one row, or the
+// worst of several: the server reduces them. Rows are in the order in which they are shown. NaN: nothing is known.
 export class HeatGrid {
   readonly metric: string;
   readonly unit: string;
   readonly columns: number;
   readonly from: number;
   readonly to: number;
-  readonly steps: string[]|null;
+  readonly steps: HeatStep[]|null;
+  readonly stepsPerColumn: number;
+  readonly stepSource: string;
+  readonly complete: boolean;
+  readonly reason: string;  // why nothing is known; '' if something is
+  readonly warnings: string[];
   readonly rows: HeatRow[];
-  readonly values: Float32Array;
+  readonly lines: number[];  // the first row of each
+  private readonly values: Float32Array;
+  private readonly bounds: Float32Array|null;
+  private readonly chosen: Uint32Array|null;
 
   constructor(buffer: ArrayBuffer, base: TimeBase) {
     const frame = new BinaryFrame(buffer), header = frame.header;
@@ -26,57 +42,91 @@ export class HeatGrid {
     this.columns = Number(header.columns) || 0;
     this.from = base.relative(header.from);
     this.to = base.relative(header.to);
-    this.steps = Array.isArray(header.steps) ? header.steps.map(String) : null;
+    this.steps = Array.isArray(header.steps) ? readSteps(header, header.steps, base) : null;
+    this.stepsPerColumn = Number(header.steps_per_column) || 1;
+    this.stepSource = String(header.step_source ?? '');
+    this.complete = header.complete !== false;
+    this.reason = typeof header.reason === 'string' ? header.reason : '';
+    this.warnings = Array.isArray(header.warnings) ? header.warnings.map(String) : [];
     const rows = Array.isArray(header.rows) ? header.rows as Record<string, unknown>[] : [];
     this.rows = rows.map(row => ({
                            stream: Number(row.stream),
                            gid: typeof row.gid === 'number' ? row.gid : null,
-                           boundNs: parseCount(row.bound_ns)
+                           boundNs: row.bound_known === true ? parseCount(row.bound_ns) : NaN
                          }));
-    this.values = frame.f32(0, this.rows.length * this.columns);
+    this.lines = Array.isArray(header.lines) ? header.lines.map(Number) : [];
+    if (!this.lines.every((row, i) => row >= 0 && row < this.rows.length && (i === 0 || row > this.lines[i - 1])))
+      throw new RangeError('the lines of the heat map are not in order');
+    const cells = this.lines.length * this.columns, hasBounds = header.has_bounds === true;
+    this.values = frame.f32(0, cells);
+    this.bounds = hasBounds ? frame.f32(cells * 4, cells) : null;
+    this.chosen = this.lines.length < this.rows.length ? frame.u32(cells * (hasBounds ? 8 : 4), cells) : null;
   }
 
-  at(row: number, column: number): number {
-    return this.values[row * this.columns + column];
+  at(line: number, column: number): number {
+    return this.values[line * this.columns + column];
   }
 
-  // The value that the difference to the others is measured against: the column's median for step times, 0 for the
-  // rest, which are differences already.
-  baseline(): Float32Array {
-    const medians = new Float32Array(this.columns);
-    if (this.metric !== 'step') return medians;
-    const column: number[] = [];
-    for (let c = 0; c < this.columns; ++c) {
-      column.length = 0;
-      for (let r = 0; r < this.rows.length; ++r) {
-        const value = this.at(r, c);
-        if (!Number.isNaN(value)) column.push(value);
+  // The row whose value the cell has; the line's first where nothing is known.
+  rowOf(line: number, column: number): number {
+    const first = this.lines[line], chosen = this.chosen?.[line * this.columns + column] ?? 0;
+    return Math.min(first + chosen, this.rows.length - 1);
+  }
+
+  // How far the value may be from the truth because of clocks. NaN: not known; 0 for values without bounds.
+  boundOf(line: number, column: number): number {
+    return this.bounds?.[line * this.columns + column] ?? 0;
+  }
+
+  // Whether clocks alone may have made the difference, so that it means nothing.
+  isUncertain(line: number, column: number): boolean {
+    return !(Math.abs(this.at(line, column)) >= this.boundOf(line, column));
+  }
+
+  // Whether values are differences, which have a sign.
+  get isSigned(): boolean {
+    return this.unit === 'ns';
+  }
+
+  // The ends of the scale of colours: percentiles, so that one outlier does not make the rest look alike. Shares do
+  // not begin at 0, because all ranks of a job are about as busy. Differences that mean nothing do not count.
+  range(): [number, number] {
+    const sizes: number[] = [];
+    for (let line = 0; line < this.lines.length; ++line) {
+      for (let column = 0; column < this.columns; ++column) {
+        if (!Number.isNaN(this.at(line, column)) && !this.isUncertain(line, column))
+          sizes.push(Math.abs(this.at(line, column)));
       }
-      column.sort((a, b) => a - b);
-      medians[c] = column.length ? column[column.length >> 1] : NaN;
     }
-    return medians;
+    sizes.sort((a, b) => a - b);
+    const most = sizes[Math.round((sizes.length - 1) * 0.998)] || 1;
+    if (this.isSigned) return [-most, most];
+    const least = this.unit === 'share' ? sizes[Math.floor((sizes.length - 1) * 0.002)] ?? 0 : 0;
+    return least < most ? [least, most] : [0, most];
   }
 
-  // Whether the cell differs from its baseline by no more than the clocks' bound, so that it means nothing.
-  isWithinBound(row: number, column: number, baseline: Float32Array): boolean {
-    if (this.unit !== 'ns') return false;
-    return Math.abs(this.at(row, column) - baseline[column]) <= this.rows[row].boundNs;
+  // The line and column with the worst value, certain ones first; null if nothing is known.
+  worst(): [number, number]|null {
+    let found: [number, number]|null = null, best = [-1, 0];
+    for (let line = 0; line < this.lines.length; ++line) {
+      for (let column = 0; column < this.columns; ++column) {
+        const value = this.at(line, column);
+        if (Number.isNaN(value)) continue;
+        const certainty = this.isUncertain(line, column) || value === 0 ? 1 : value < 0 ? 0 : 2;
+        if (certainty < best[0] || (certainty === best[0] && value <= best[1])) continue;
+        found = [line, column];
+        best = [certainty, value];
+      }
+    }
+    return found;
   }
 }
 
-// Reduces rows to at most `rowsMax` by the value furthest from its baseline, so that one bad rank among 10,000 stays
-// visible. Returns for each output row and column the row that won, or -1 where nothing is known.
-export function reduceRows(
-    grid: HeatGrid, baseline: Float32Array, rowsMax: number): {rows: number, winner: Int32Array} {
-  const rows = Math.max(1, Math.min(rowsMax, grid.rows.length)), winner = new Int32Array(rows * grid.columns).fill(-1);
-  for (let r = 0; r < grid.rows.length; ++r) {
-    const out = Math.floor(r * rows / grid.rows.length) * grid.columns;
-    for (let c = 0; c < grid.columns; ++c) {
-      const value = grid.at(r, c), best = winner[out + c];
-      if (Number.isNaN(value)) continue;
-      if (best < 0 || Math.abs(value - baseline[c]) > Math.abs(grid.at(best, c) - baseline[c])) winner[out + c] = r;
-    }
-  }
-  return {rows, winner};
+function readSteps(header: Record<string, unknown>, numbers: unknown[], base: TimeBase): HeatStep[] {
+  const times = (list: unknown, i: number): number => {
+    const time = Array.isArray(list) ? String(list[i]) : '0';
+    return time === '0' ? NaN : base.relative(time);
+  };
+  return numbers.map(
+      (first, i) => ({first: String(first), from: times(header.step_begin_ns, i), to: times(header.step_end_ns, i)}));
 }

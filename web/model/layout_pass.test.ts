@@ -14,6 +14,9 @@ import {Track} from './track_tree';
 const kTrack: Track = {
   kind: 'row',
   key: 'r',
+  label: 'row',
+  level: 3,
+  section: '',
   instance: 0,
   stream: 4,
   row: null,

@@ -54,7 +54,7 @@ export class LayoutPass {
       list.strip[at] = strip;
       list.item[at] = i;
       list.row[at] = rowNumber;
-      list.colour[at] = this.names.categoryOf[tile.nameNumbers[nameOf[i]]] * kVariants + variantOf(flags[i]);
+      list.colour[at] = this.names.colourOf[tile.nameNumbers[nameOf[i]]] * kVariants + variantOf(flags[i]);
     }
     list.count = count;
     frame.last = count;

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import {BinaryFrame} from './binary_frame';
-import {buildFrame, buildSpans} from './frame_builder';
-import {HeatGrid, reduceRows} from './heat_grid';
+import {buildSpans} from './frame_builder';
 import {NameTable} from './name_table';
-import {firstAtLeast, kMerged, SpanTile} from './span_tile';
+import {summarise} from './pick_summary';
+import {firstAtLeast, kMerged, selfTime, SpanTile} from './span_tile';
 import {TimeBase} from './time_base';
 
 const kBase = new TimeBase('1795807991714858703');
@@ -71,28 +71,22 @@ test('keeps nanoseconds of absolute times exact', () => {
   assert.equal(new TimeBase('nonsense').originNs, 0n);
 });
 
-test('greys cells below the bound, and keeps the worst rank when rows are reduced', () => {
-  const values = new Float32Array([100, NaN, 105, 200, 5000, 201]);
-  const grid = new HeatGrid(
-      buildFrame(
-          {
-            metric: 'step',
-            unit: 'ns',
-            columns: 2,
-            from: '1795807991714858703',
-            to: '1795807991714858903',
-            steps: null,
-            rows: [
-              {stream: 1, gid: 0, bound_ns: '10'}, {stream: 2, gid: 1, bound_ns: '10'},
-              {stream: 3, gid: 2, bound_ns: '10'}
-            ]
-          },
-          new Uint8Array(values.buffer)),
-      kBase);
-  const baseline = grid.baseline();
-  assert.deepEqual([...baseline], [105, 201]);
-  assert.equal(grid.isWithinBound(0, 0, baseline), true);
-  assert.equal(grid.isWithinBound(2, 0, baseline), false);
-  assert.deepEqual([...reduceRows(grid, baseline, 1).winner], [2, 1]);
-  assert.deepEqual([...reduceRows(grid, baseline, 9).winner], [0, -1, 1, 1, 2, 2]);
+test('own time is without the spans of the next level; picked spans add up by any key', () => {
+  const tile = new SpanTile(
+      buildSpans({from: '1795807991714858703', to: '1795807991714868703'}, [{
+                   fields: {depth: 3},
+                   items: [
+                     {start: 100, duration: 1000}, {start: 200, duration: 300, depth: 1},
+                     {start: 250, duration: 100, depth: 2}, {start: 900, duration: 100, depth: 1},
+                     {start: 2000, duration: 50, depth: 1}
+                   ]
+                 }]),
+      kBase, new NameTable());
+  assert.equal(selfTime(tile, tile.rows[0], 100, 1100, 0), 600);
+  assert.equal(selfTime(tile, tile.rows[0], 200, 500, 1), 200);
+  const picks = [1, 2, 3, 10].map((duration, i) => ({name: i === 3 ? 'b' : 'a', duration, self: duration / 2}));
+  assert.deepEqual(summarise(picks, pick => pick.name), [
+    {name: 'b', count: 1, total: 10, self: 5, p50: 10, p99: 10, min: 10, max: 10},
+    {name: 'a', count: 3, total: 6, self: 3, p50: 2, p99: 3, min: 1, max: 3},
+  ]);
 });

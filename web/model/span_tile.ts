@@ -142,3 +142,14 @@ export function firstAtLeast(start: Uint32Array, value: number): number {
   }
   return low;
 }
+
+// The length of a span without the items of the next nesting level that lie in it. Relative nanoseconds.
+export function selfTime(tile: SpanTile, row: TileRow, from: number, to: number, depth: number): number {
+  let self = to - from;
+  for (let i = firstAtLeast(row.start, (from - tile.from) / tile.unitNs); i < row.start.length; ++i) {
+    const begin = tile.timeOf(row, i);
+    if (begin >= to) break;
+    if (row.depthOf[i] === depth + 1) self -= Math.min(to, begin + tile.durationOf(row, i)) - begin;
+  }
+  return Math.max(0, self);
+}

@@ -74,6 +74,13 @@ export function formatBytes(bytes: number): string {
   return `${trimmed(bytes / Math.pow(1000, power))} ${['B', 'kB', 'MB', 'GB', 'TB', 'PB'][power]}`;
 }
 
+// A value of a counter with its unit, as the API names it.
+export function formatValue(value: number, unit: string): string {
+  if (unit === 'B') return formatBytes(value);
+  if (unit === 'ns') return formatDuration(value);
+  return `${Number(value.toPrecision(4))}${unit ? ' ' + unit : ''}`;
+}
+
 // Unix nanoseconds as UTC: "2026-11-27 20:05:22".
 export function formatUtc(unixNs: bigint): string {
   const ms = Number(unixNs / 1000000n);

@@ -31,6 +31,7 @@ export class TileStore {
       if (isSameLevel || (isCovered && old.version !== version)) this.remove(held, i);
     }
     held.push({block, tile, nsPerPx, version, used: ++this.clock});
+    this.byBlock.set(block, held);  // it was removed if nothing was left
     this.bytes += tile.bytes;
     this.evict();
   }
@@ -39,8 +40,9 @@ export class TileStore {
   // else what covers most of it.
   best(block: number, from: number, to: number, nsPerPx: number): HeldTile|null {
     let best: HeldTile|null = null, bestScore = -Infinity;
-    for (const held of this.byBlock.get(block) ?? []) {
-      const overlap = Math.min(to, held.tile.to) - Math.max(from, held.tile.from);
+    const all = this.byBlock.get(block);
+    for (let i = 0; all && i < all.length; ++i) {
+      const held = all[i], overlap = Math.min(to, held.tile.to) - Math.max(from, held.tile.from);
       if (overlap <= 0) continue;
       const steps = Math.log2(held.nsPerPx / nsPerPx);
       // A finer answer is complete but has more items than there are pixels; a coarser one is blurred.
@@ -64,6 +66,11 @@ export class TileStore {
                 (own <= nsPerPx * kBlurMax || (tile.isExact && tile.unitNs <= nsPerPx)));
   }
 
+  // Of which answers are kept.
+  get blocks(): number {
+    return this.byBlock.size;
+  }
+
   tilesOf(block: number): readonly HeldTile[] {
     return this.byBlock.get(block) ?? [];
   }
@@ -85,7 +92,9 @@ export class TileStore {
   }
 
   private remove(held: HeldTile[], index: number): void {
-    this.bytes -= held[index].tile.bytes;
+    const {block, tile} = held[index];
+    this.bytes -= tile.bytes;
     held.splice(index, 1);
+    if (held.length === 0) this.byBlock.delete(block);
   }
 }

@@ -16,14 +16,22 @@ test('a view survives the URL', () => {
     to: '1795807991714868703',
     open: [4, 5, 6, 9],
     pinned: [13],
+    grouping: 'name' as const,
+    closedGroups: ['nruntime:neuron_rt', 'j:a,b & c'],
+    closedSections: ['counters', 'steps'],
+    flippedSections: ['4/steps'],
+    pinnedRows: ['4.2251799813685247'],
+    hiddenRows: ['5.17', '6.-3'],
+    picks: [{stream: 4, row: 17, ns: '1795807991714858704', duration: 500, self: 200, name: 'a.b <c>'}],
     filter: 'rank:8-15 -host',
     query: 'dur>10ms "two words"',
-    span: {stream: 4, row: 2251799813685247, ns: '1795807991714858704'},
+    span: {stream: 4, row: 2251799813685247, ns: '1795807991714858704', id: '4-1795807991714858704-2718281828'},
     box: {from: '1', to: '2', streams: [1, 2, 3]},
     tool: 3,
     panel: 'heat',
     metric: 'wait',
     by: 'step',
+    sort: 'worst',
     markers: [{name: 'a.b & <c>', ns: '12'}],
     follow: true,
     top: 7
@@ -34,7 +42,8 @@ test('a view survives the URL', () => {
 
 test('a malformed URL is an empty view', () => {
   assert.deepEqual(
-      parseViewState('from=x&to=-1&open=a&span=1.2&box=1&tool=9&panel=evil&metric=x&m=x&top=-4'),
+      parseViewState(
+          'from=x&to=-1&open=a&group=evil&sections=evil&flip=4/evil&pinrow=x&hiderow=1.2.3&pick=1.2&span=1.2&box=1&tool=9&panel=evil&metric=x&m=x&top=-4'),
       {...emptyViewState(), tool: 4});
   assert.equal(parseRanges('0-999999999', 1000).length, 1000);
 });

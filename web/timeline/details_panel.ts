@@ -7,8 +7,8 @@ import {formatCount, formatDuration, formatMoment, formatUtc} from '../model/tex
 import {parseCount, parseInteger} from '../model/time_base';
 import {button, element, notice, replaceChildren} from '../widgets/dom';
 
-import {DependencyChain} from './dependency_chain';
 import {Panel} from './dock';
+import {LinksSection} from './links_section';
 import {ChosenSpan, TimelineHost} from './timeline_host';
 import {flagTexts} from './tooltip';
 
@@ -21,8 +21,11 @@ export class DetailsPanel implements Panel {
   readonly element = element('div', {class: 'panel details'});
   private shown: ChosenSpan|null|undefined = undefined;
   private abort: AbortController|null = null;
+  private readonly links: LinksSection;
 
-  constructor(private readonly host: TimelineHost) {}
+  constructor(private readonly host: TimelineHost) {
+    this.links = new LinksSection(host);
+  }
 
   update(): void {
     const {span} = this.host.state;
@@ -37,21 +40,17 @@ export class DetailsPanel implements Panel {
     void this.load(span);
   }
 
+  followChain(upstream: boolean): void {
+    this.links.follow(upstream ? 'upstream' : 'downstream');
+  }
+
   private async load(span: ChosenSpan): Promise<void> {
-    const {state, api} = this.host, abort = this.abort = new AbortController();
+    const {state} = this.host, abort = this.abort = new AbortController();
     replaceChildren(this.element, notice('loading', span.name || 'Loading the span'));
-    const isMerged = (span.flags & kMerged) !== 0, moment = Math.floor((span.from + span.to) / 2);
+    const isMerged = (span.flags & kMerged) !== 0;
     try {
-      const reply = await api.events(
-          state.captureId, {
-            streams: span.stream,
-            from: state.base.absolute(isMerged ? span.from : moment),
-            to: state.base.absolute(isMerged ? Math.max(span.to, span.from + 1) : moment + 1),
-            limit: kEventsMax
-          },
-          abort.signal);
+      const event = await this.find(span, isMerged, abort.signal);
       if (state.span !== span) return;
-      const event = bestOf(reply.events, span, start => state.base.relative(start));
       if (!event) {
         replaceChildren(
             this.element,
@@ -62,12 +61,13 @@ export class DetailsPanel implements Panel {
       }
       // What was drawn may be cut at the edge of its answer, and a link or hit does not know how long it is.
       if (!isMerged) {
-        const {name, depth = span.depth} = event;
+        const {name, id} = event, depth = span.name ? span.depth : event.depth ?? 0;
         Object.assign(
-            span, {name, depth, from: state.base.relative(event.start_ns), to: state.base.relative(event.end_ns)});
+            span, {name, id, depth, from: state.base.relative(event.start_ns), to: state.base.relative(event.end_ns)});
       }
       this.host.detailsArrived(event);
       this.show(span, event, isMerged);
+      void this.links.load(event);
     } catch (error) {
       if (isAbort(error)) return;
       const {message, hint} = describeError(error);
@@ -77,6 +77,23 @@ export class DetailsPanel implements Panel {
               'error', `The details cannot be read: ${message}`, hint,
               button('Try again', () => void this.load(span))));
     }
+  }
+
+  // The event that was drawn at this place, or the one with the span's id.
+  private async find(span: ChosenSpan, isMerged: boolean, signal: AbortSignal): Promise<EventEntry|undefined> {
+    const {state, api} = this.host, {base, captureId} = state;
+    const ask = async(from: number, to: number): Promise<EventEntry|undefined> => {
+      const reply = await api.events(
+          captureId, {streams: span.stream, from: base.absolute(from), to: base.absolute(to), limit: kEventsMax},
+          signal);
+      return bestOf(reply.events, span, start => base.relative(start));
+    };
+    const moment = Math.floor((span.from + span.to) / 2);
+    const event = await (isMerged ? ask(span.from, Math.max(span.to, span.from + 1)) : ask(moment, moment + 1));
+    if (!span.id || event?.id === span.id) return event;
+    // A better model of its clock moved the event since the address was made: only the id is certain.
+    const start = base.relative((await api.links(captureId, {event: span.id}, signal)).event.start_ns);
+    return ask(start, start + 1);
   }
 
   private show(span: ChosenSpan, event: EventEntry, isMerged: boolean): void {
@@ -115,67 +132,14 @@ export class DetailsPanel implements Panel {
         this.element, title,
         element(
             'div', {class: 'details-groups'}, group('Timing', timing), group('Identity', ids),
-            args.length > 0 && group(`Arguments (${args.length})`, args), this.links(event)));
+            args.length > 0 && group(`Arguments (${args.length})`, args), this.links.element));
   }
 
   private boundText(event: EventEntry): string {
     const stream = this.host.state.layout.stream(event.stream);
-    const boundNs = event.bound_ns ? parseCount(event.bound_ns) : stream?.boundKnown ? stream.boundNs : null;
+    const isKnown = event.bound_known ?? stream?.boundKnown ?? false;
+    const boundNs = isKnown ? event.bound_ns ? parseCount(event.bound_ns) : stream?.boundNs ?? 0 : null;
     return boundNs === null ? 'not known' : `±${formatDuration(boundNs)} against other instances`;
-  }
-
-  private links(event: EventEntry): HTMLElement|null {
-    const links = event.links ?? [];
-    if (!links.length) return null;
-    const {state} = this.host, list = element('ul', {class: 'links'}), chain = element('div', {class: 'chain'});
-    for (const link of links) list.appendChild(this.linkLine(link, link.kind, ''));
-    const tools = element(
-        'div', {class: 'chain-tools'}, button('Waited for', () => void this.follow(event, true, chain)),
-        button('Waited for it', () => void this.follow(event, false, chain)));
-    if (state.chain.length > 1) this.showChain(chain);
-    return element(
-        'section', {class: 'links-section'}, element('h3', {}, `Links (${links.length})`), tools, chain, list);
-  }
-
-  private linkLine(place: {stream: number, row: number, start_ns: string, name: string}, kind: string, note: string):
-      HTMLElement {
-    const {state} = this.host, time = state.base.relative(place.start_ns), {stream, row} = place;
-    const go = button(place.name, () => {
-      const depth = 0, count = 1, flags = 0;
-      this.host.chooseSpan({stream, row, name: '', category: '', from: time, to: time, count, flags, depth});
-      this.host.reveal(stream, row, time, time);
-    }, {class: 'link'});
-    const where = `${state.streamLabel(stream)}, ${formatMoment(time)}${note}`;
-    return element('li', {}, element('span', {class: 'badge'}, kind), go, element('span', {class: 'faint'}, where));
-  }
-
-  // Shows the chain of events that this one waited for, or that waited for it, here and on the timeline.
-  private async follow(event: EventEntry, upstream: boolean, into: HTMLElement): Promise<void> {
-    const abort = this.abort = new AbortController();
-    try {
-      const chain = await new DependencyChain(this.host).walk(event, upstream, abort.signal);
-      if (this.host.state.event !== event) return;
-      this.host.state.chain = chain;
-      this.host.overlayChanged();
-      if (chain.length > 1)
-        this.showChain(into);
-      else
-        replaceChildren(
-            into, element('p', {class: 'faint'}, upstream ? 'It waited for no other.' : 'No other waited for it.'));
-    } catch (error) {
-      if (!isAbort(error)) this.host.toasts.fail('The chain cannot be followed', error);
-    }
-  }
-
-  private showChain(into: HTMLElement): void {
-    const {chain, base} = this.host.state, list = element('ol', {class: 'links'});
-    chain.forEach((event, i) => {
-      const before = chain[i - 1];
-      const apart = before ? base.relative(event.start_ns) - base.relative(before.start_ns) : 0;
-      const note = before ? `, ${formatDuration(Math.abs(apart))} ${apart < 0 ? 'earlier' : 'later'}` : '';
-      list.appendChild(this.linkLine(event, String(i + 1), note));
-    });
-    replaceChildren(into, list);
   }
 }
 
@@ -187,9 +151,11 @@ function group(title: string, entries: [string, string][]): HTMLElement {
   return element('section', {}, element('h3', {}, title), list);
 }
 
-// Of the events at this moment, the one that was drawn there: same row, then same name, then nearest begin.
+// Of the events at this moment, the one that was drawn there: same id if there is one, same row, then same name, then
+// nearest begin.
 function bestOf(events: EventEntry[], span: ChosenSpan, relative: (ns: string) => number): EventEntry|undefined {
-  const score = (event: EventEntry): number => (event.row === span.row ? 0 : 1e18) +
-      (!span.name || event.name === span.name ? 0 : 1e17) + Math.abs(relative(event.start_ns) - span.from);
+  const score = (event: EventEntry): number => (!span.id || event.id === span.id ? 0 : 1e19) +
+      (event.row === span.row ? 0 : 1e18) + (!span.name || event.name === span.name ? 0 : 1e17) +
+      Math.abs(relative(event.start_ns) - span.from);
   return [...events].sort((a, b) => score(a) - score(b))[0];
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {describeError, isAbort} from '../api/api_error';
-import {HeatGrid, reduceRows} from '../model/heat_grid';
+import {HeatGrid} from '../model/heat_grid';
 import {hslToRgb} from '../model/palette';
 import {axisStep, formatAxisTime, formatDuration} from '../model/text_format';
 import {button, element, notice, replaceChildren} from '../widgets/dom';
@@ -8,17 +8,47 @@ import {button, element, notice, replaceChildren} from '../widgets/dom';
 import {Panel} from './dock';
 import {TimelineHost} from './timeline_host';
 
-const kColumns = 400, kAxisPx = 46, kCellMinPx = 2;
-const kMetrics: [string, string, string][] = [
-  ['busy', 'Busy share', 'share of the time in which the rank executes'],
-  ['events', 'Events', 'events that begin in a column'],
-  ['wait', 'Collective wait', 'share of time in collectives and barriers; who waits least is late'],
-  ['late', 'Lateness', 'how much later than the first rank it enters a collective'],
-  ['step', 'Step time', 'length of the rank’s step; colour is its difference to the median'],
+const kColumnsMax = 400, kAxisPx = 46, kAxisHeight = 18, kLineMinPx = 2;
+const kReloadMs = 200;
+const kScalePx = 72;                     // of the legend
+const kWidthPx = 1200, kHeightPx = 220;  // until the panel has a size
+
+interface Metric {
+  name: string;
+  label: string;
+  meaning: string;
+  hasSteps: boolean;
+}
+const kMetrics: Metric[] = [
+  {
+    name: 'busy',
+    label: 'Busy share',
+    meaning: 'share of the time in which the rank executes',
+    hasSteps: false,
+  },
+  {name: 'events', label: 'Events', meaning: 'events that begin in a column', hasSteps: false},
+  {
+    name: 'wait',
+    label: 'Collective wait',
+    meaning: 'share of the time in collectives and barriers',
+    hasSteps: false,
+  },
+  {
+    name: 'late',
+    label: 'Lateness',
+    meaning: 'arrival at collectives and barriers, against the median of the group: where a rank arrives, not why',
+    hasSteps: true,
+  },
+  {
+    name: 'step',
+    label: 'Step time',
+    meaning: 'length of a step, against the median of all ranks',
+    hasSteps: true,
+  },
 ];
 
-// Ranks x time (or steps) as a map of colours. A click goes to that rank and time. Where the difference is below the
-// clock's bound the cell is grey: it means nothing.
+// Ranks x time (or steps) as a map of colours. A click goes to that rank and time. A difference below the clocks' bound
+// is grey: it means nothing. The server reduces ranks to lines of the screen, and each line shows its worst rank.
 export class HeatPanel implements Panel {
   readonly name = 'heat';
   readonly title = 'Heat map';
@@ -27,61 +57,114 @@ export class HeatPanel implements Panel {
     class: 'heat-canvas',
     tabindex: '0',
     role: 'application',
-    'aria-label': 'Heat map: arrows move, Enter goes to the cell'
+    'aria-label': 'Heat map: arrows, Home and End move, W goes to the worst cell, Enter shows the cell on the timeline'
   });
   private readonly box = element('div', {class: 'heat-box'});
   private readonly readout = element('div', {class: 'heat-readout', role: 'status', 'aria-live': 'polite'});
+  private readonly least = element('span');  // the ends of the scale
+  private readonly most = element('span');
   private readonly legend = element('span', {class: 'heat-legend'});
+  private readonly scale = element('canvas', {class: 'heat-scale', width: kScalePx, height: 10, 'aria-hidden': 'true'});
+  private readonly key =
+      element('div', {class: 'heat-key', hidden: true}, this.least, this.scale, this.most, this.legend);
+  private readonly tip = element('div', {class: 'tooltip heat-tip', role: 'presentation', hidden: true});
   private readonly metric = element('select', {'aria-label': 'Metric'});
   private readonly by = element('select', {'aria-label': 'Columns'});
+  private readonly sort = element('select', {'aria-label': 'Order of ranks'});
+  private readonly stepOption = element('option', {value: 'step'}, 'by step');
   private grid: HeatGrid|null = null;
-  private baseline = new Float32Array(0);
-  private winner = new Int32Array(0);
-  private rows = 0;
-  private loaded = '';
-  private cell: [number, number]|null = null;  // row and column of the reduced map
+  private range: [number, number] = [0, 1];
+  private image: HTMLCanvasElement|null = null;  // a pixel for each cell
+  private loaded = '';                           // what the map was asked for
+  private linesAsked = 0;
+  private isOfWindow = false;
+  private cell: [number, number]|null = null;  // line and column
   private abort: AbortController|null = null;
+  private reload = 0;
 
   constructor(private readonly host: TimelineHost) {
-    kMetrics.forEach(([value, label]) => this.metric.appendChild(element('option', {value}, label)));
-    this.by.append(element('option', {value: 'time'}, 'by time'), element('option', {value: 'step'}, 'by step'));
-    this.metric.addEventListener('change', () => this.choose());
-    this.by.addEventListener('change', () => this.choose());
+    kMetrics.forEach(({name, label}) => this.metric.appendChild(element('option', {value: name}, label)));
+    this.by.append(element('option', {value: 'time'}, 'by time'), this.stepOption);
+    this.sort.append(element('option', {value: 'rank'}, 'by rank'), element('option', {value: 'worst'}, 'worst first'));
+    for (const select of [this.metric, this.by, this.sort]) select.addEventListener('change', () => this.choose());
     this.canvas.addEventListener('pointermove', event => this.pointAt(event));
-    this.canvas.addEventListener('click', () => this.go());
+    this.canvas.addEventListener('pointerleave', () => this.tip.hidden = true);
+    this.canvas.addEventListener('click', event => {
+      this.pointAt(event);
+      this.go();
+    });
     this.canvas.addEventListener('keydown', event => this.onKey(event));
-    new ResizeObserver(() => this.paint()).observe(this.box);
-    document.addEventListener('themechange', () => this.paint());
+    new ResizeObserver(() => this.resized()).observe(this.box);
+    document.addEventListener('themechange', () => this.drawGrid());
     this.element.append(
         element(
-            'div', {class: 'panel-head'}, this.metric, this.by, button('Of the window', () => void this.load(true)),
-            button('Of the whole capture', () => void this.load(false)), this.legend, this.readout),
-        this.box);
+            'div', {class: 'panel-head'}, this.metric, this.by, this.sort,
+            button('Of the window', () => void this.load(true)),
+            button('Of the whole capture', () => void this.load(false)), this.readout),
+        this.key, this.box, this.tip);
   }
 
   update(): void {
     const {state} = this.host;
+    this.stepOption.disabled = !this.chosenMetric().hasSteps;
     this.metric.value = state.metric;
-    this.by.value = state.by;
-    const key = `${state.metric} ${state.by} ${state.layout.version}`;
-    if (this.loaded !== key) void this.load(false);
+    this.by.value = this.isByStep() ? 'step' : 'time';
+    this.sort.value = state.sort;
+    if (this.loaded !== this.question())
+      void this.load(this.isOfWindow);
+    else
+      this.paint();
   }
 
   private choose(): void {
     const {state} = this.host;
     state.metric = this.metric.value;
-    state.by = this.by.value;
+    state.by = this.by.value === 'step' && this.chosenMetric().hasSteps ? 'step' : 'time';
+    state.sort = this.sort.value;
     this.host.viewChanged();
     this.update();
   }
 
+  private chosenMetric(): Metric {
+    return kMetrics.find(metric => metric.name === this.host.state.metric) ?? kMetrics[0];
+  }
+
+  private isByStep(): boolean {
+    return this.host.state.by === 'step' && this.chosenMetric().hasSteps;
+  }
+
+  private question(): string {
+    const {state} = this.host;
+    return `${state.metric} ${this.isByStep()} ${state.sort} ${state.layout.version}`;
+  }
+
+  // Lines that the panel has room for.
+  private wantedLines(): number {
+    return Math.max(1, Math.floor(((this.box.clientHeight || kHeightPx) - kAxisHeight) / kLineMinPx));
+  }
+
+  // A map whose lines have several ranks each is asked for again if the panel has another height: lines must not be
+  // dropped, as each may have the rank that is looked for.
+  private resized(): void {
+    const {grid} = this, wanted = this.wantedLines();
+    if (grid && wanted !== this.linesAsked && grid.rows.length > Math.min(wanted, this.linesAsked)) {
+      window.clearTimeout(this.reload);
+      this.reload = window.setTimeout(() => {
+        if (this.canvas.isConnected) void this.load(this.isOfWindow);
+      }, kReloadMs);
+    }
+    this.paint();
+  }
+
   private async load(ofWindow: boolean): Promise<void> {
     const {state, api} = this.host, {layout, viewport, base} = state;
-    this.loaded = `${state.metric} ${state.by} ${layout.version}`;
+    this.loaded = this.question();
+    this.isOfWindow = ofWindow;
     this.abort?.abort();
     const abort = this.abort = new AbortController();
     if (!this.grid) replaceChildren(this.box, notice('loading', 'Computing the heat map'));
     try {
+      this.linesAsked = this.wantedLines();
       const from = ofWindow ? Math.max(layout.begin, viewport.from) : layout.begin,
             to = ofWindow ? Math.min(layout.end + 1, viewport.to) : layout.end + 1;
       const answer = await api.heat(
@@ -89,28 +172,18 @@ export class HeatPanel implements Panel {
             metric: state.metric,
             from: base.absolute(from),
             to: base.absolute(to),
-            columns: kColumns,
-            by: state.by === 'step' ? 'step' : undefined
+            columns: Math.max(1, Math.min(kColumnsMax, (this.box.clientWidth || kWidthPx) - kAxisPx)),
+            lines: this.linesAsked,
+            by: this.isByStep() ? 'step' : 'time',
+            sort: state.sort
           },
           abort.signal);
-      this.grid = new HeatGrid(answer, base);
-      this.baseline = this.grid.baseline();
-      this.cell = null;
-      if (this.grid.rows.length && this.grid.columns)
-        replaceChildren(this.box, this.canvas);
-      else
-        replaceChildren(
-            this.box,
-            notice(
-                'empty', 'There is nothing to compare',
-                state.metric === 'step' || state.by === 'step'
-                    ? 'The capture has no steps; choose another metric, by time.'
-                    : 'No rank has events of this kind.'));
-      this.paint();
+      this.show(new HeatGrid(answer, base));
     } catch (error) {
       if (isAbort(error)) return;
       const {message, hint} = describeError(error);
       this.grid = null;
+      this.key.hidden = true;
       replaceChildren(
           this.box,
           notice(
@@ -119,24 +192,44 @@ export class HeatPanel implements Panel {
     }
   }
 
+  private show(grid: HeatGrid): void {
+    this.grid = grid;
+    this.cell = null;
+    this.tip.hidden = true;
+    this.readout.textContent = '';
+    this.key.hidden = !grid.columns || !grid.lines.length || grid.reason !== '';
+    if (!this.key.hidden)
+      replaceChildren(this.box, this.canvas);
+    else
+      replaceChildren(
+          this.box, notice('empty', 'There is nothing to compare', grid.reason || 'The capture has no ranks.'));
+    this.drawGrid();
+  }
+
+  private drawGrid(): void {
+    const {grid} = this;
+    if (!grid || !grid.columns || !grid.lines.length) return;
+    this.range = grid.range();
+    this.image = this.makeImage(grid);
+    this.drawLegend(grid);
+    this.paint();
+  }
+
   private paint(): void {
-    const {grid, canvas, box} = this;
-    if (!grid || !grid.rows.length || !canvas.isConnected) return;
+    const {grid, canvas, box, image} = this;
+    if (!grid || !image || !canvas.isConnected) return;
     const width = Math.max(100, box.clientWidth), height = Math.max(40, box.clientHeight),
           scale = window.devicePixelRatio || 1;
     canvas.width = Math.round(width * scale);
     canvas.height = Math.round(height * scale);
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
-    const reduced = reduceRows(grid, this.baseline, Math.floor((height - 18) / kCellMinPx));
-    this.winner = reduced.winner;
-    this.rows = reduced.rows;
     const ctx = canvas.getContext('2d')!, style = getComputedStyle(document.documentElement);
     ctx.setTransform(scale, 0, 0, scale, 0, 0);
     ctx.fillStyle = style.getPropertyValue('--lane');
     ctx.fillRect(0, 0, width, height);
     ctx.imageSmoothingEnabled = false;
-    ctx.drawImage(this.makeImage(grid), kAxisPx, 0, width - kAxisPx, height - 18);
+    ctx.drawImage(image, kAxisPx, 0, width - kAxisPx, height - kAxisHeight);
     this.paintAxes(ctx, grid, width, height, style.getPropertyValue('--text-dim'));
     this.paintCell(ctx, grid, width, height, style.getPropertyValue('--accent'));
     this.paintWindow(ctx, grid, width, height, style.getPropertyValue('--accent'));
@@ -145,44 +238,56 @@ export class HeatPanel implements Panel {
   private makeImage(grid: HeatGrid): HTMLCanvasElement {
     const image = document.createElement('canvas');
     image.width = grid.columns;
-    image.height = this.rows;
-    const ctx = image.getContext('2d')!, data = ctx.createImageData(grid.columns, this.rows),
-          dark = document.documentElement.dataset.theme === 'dark';
-    const [least, most] = this.range(grid);
-    for (let i = 0; i < this.winner.length; ++i) {
-      const row = this.winner[i], column = i % grid.columns;
-      if (row < 0) continue;
-      const share = (grid.at(row, column) - this.baseline[column] - least) / (most - least);
-      const [r, g, b] = grid.isWithinBound(row, column, this.baseline)
-          ? (dark ? [58, 61, 66] : [205, 207, 210])
-          : heatColour(share, dark, grid.metric === 'step');
-      data.data.set([r, g, b, 255], i * 4);
+    image.height = grid.lines.length;
+    const ctx = image.getContext('2d')!, data = ctx.createImageData(grid.columns, grid.lines.length), dark = isDark();
+    for (let line = 0, i = 0; line < grid.lines.length; ++line) {
+      for (let column = 0; column < grid.columns; ++column, i += 4) {
+        const value = grid.at(line, column);
+        if (Number.isNaN(value)) continue;  // stays transparent
+        const [r, g, b] =
+            grid.isUncertain(line, column) ? greyColour(dark) : heatColour(this.shareOf(value), dark, grid.isSigned);
+        data.data[i] = r;
+        data.data[i + 1] = g;
+        data.data[i + 2] = b;
+        data.data[i + 3] = 255;
+      }
     }
     ctx.putImageData(data, 0, 0);
-    this.legend.textContent =
-        `${kMetrics.find(metric => metric[0] === grid.metric)?.[2] ?? ''}; ${this.text(least)} to ${this.text(most)}` +
-        (grid.unit === 'ns' ? '; grey: below the clocks’ bound' : '');
     return image;
   }
 
-  // The ends of the scale: percentiles of the differences, so that one outlier does not make the rest look alike.
-  // Shares do not begin at 0, because all ranks of a job are about as busy.
-  private range(grid: HeatGrid): [number, number] {
-    const values: number[] = [];
-    for (let i = 0; i < this.winner.length; ++i) {
-      if (this.winner[i] >= 0)
-        values.push(Math.abs(grid.at(this.winner[i], i % grid.columns) - this.baseline[i % grid.columns]));
+  // Where a value is on the scale: -1 to 1 for differences, else 0 to 1.
+  private shareOf(value: number): number {
+    const [least, most] = this.range;
+    return this.grid?.isSigned ? value / most : (value - least) / (most - least);
+  }
+
+  private drawLegend(grid: HeatGrid): void {
+    const [least, most] = this.range, ctx = this.scale.getContext('2d')!, dark = isDark();
+    for (let x = 0; x < kScalePx; ++x) {
+      const share = x / (kScalePx - 1),
+            [r, g, b] = heatColour(grid.isSigned ? 2 * share - 1 : share, dark, grid.isSigned);
+      ctx.fillStyle = `rgb(${r},${g},${b})`;
+      ctx.fillRect(x, 0, 1, 10);
     }
-    values.sort((a, b) => a - b);
-    const most = values[Math.floor((values.length - 1) * 0.998)] || 1;
-    const least = grid.unit === 'share' ? values[Math.floor((values.length - 1) * 0.002)] ?? 0 : 0;
-    return least < most ? [least, most] : [0, most];
+    this.least.textContent = this.text(least);
+    this.most.textContent = this.text(most);
+    const meaning = kMetrics.find(metric => metric.name === grid.metric)?.meaning ?? '', texts = [meaning];
+    if (grid.isSigned) texts.push('grey: below the clocks’ bound, or the bound is unknown');
+    if (grid.stepSource)
+      texts.push(grid.stepSource === 'barrier' ? 'steps are between barriers' : 'steps are the framework’s');
+    if (grid.stepsPerColumn > 1) texts.push(`${grid.stepsPerColumn} steps in a column, the worst is shown`);
+    if (grid.lines.length < grid.rows.length) texts.push('each line is the worst of several ranks');
+    if (!grid.complete) texts.unshift('incomplete: only a part of the events was read, choose a shorter window');
+    this.legend.textContent = [...texts, ...grid.warnings].join('; ');
+    this.legend.title = this.legend.textContent;
   }
 
   private text(value: number): string {
     const {grid} = this;
     if (grid?.unit === 'share') return `${Math.round(value * 100)} %`;
-    return grid?.unit === 'ns' ? formatDuration(value) : String(Number(value.toPrecision(3)));
+    if (grid?.unit === 'ns') return `${value > 0 ? '+' : ''}${formatDuration(value)}`;
+    return String(Number(value.toPrecision(3)));
   }
 
   private paintAxes(ctx: CanvasRenderingContext2D, grid: HeatGrid, width: number, height: number, colour: string):
@@ -190,12 +295,12 @@ export class HeatPanel implements Panel {
     ctx.fillStyle = colour;
     ctx.font = '11px system-ui, sans-serif';
     ctx.textBaseline = 'middle';
-    const bottom = height - 18, labels = Math.max(1, Math.floor(bottom / 18)),
-          each = Math.max(1, Math.ceil(grid.rows.length / labels));
-    for (let r = 0; r < grid.rows.length; r += each) {
+    const bottom = height - kAxisHeight, labels = Math.max(1, Math.floor(bottom / 18)), lines = grid.lines.length,
+          each = Math.max(1, Math.ceil(lines / labels));
+    for (let line = 0; line < lines; line += each) {
+      const {gid} = grid.rows[grid.lines[line]];
       ctx.fillText(
-          grid.rows[r].gid === null ? '–' : String(grid.rows[r].gid), 4,
-          Math.max(7, Math.min(bottom - 6, (r + 0.5) / grid.rows.length * bottom)));
+          gid === null ? '–' : String(gid), 4, Math.max(7, Math.min(bottom - 6, (line + 0.5) / lines * bottom)));
     }
     // Columns are stretches of time or steps; either way labels are at round numbers.
     const from = grid.steps ? 0 : grid.from, span = grid.steps ? grid.columns : grid.to - grid.from,
@@ -205,17 +310,18 @@ export class HeatPanel implements Panel {
       ctx.fillRect(Math.round(x), bottom, 1, 4);
       if (x < width - 60)
         ctx.fillText(
-            grid.steps ? `step ${grid.steps[value] ?? value}` : formatAxisTime(value, apart), x + 4, height - 8);
+            grid.steps ? `step ${grid.steps[value]?.first ?? value}` : formatAxisTime(value, apart), x + 4, height - 8);
     }
   }
 
   private paintCell(ctx: CanvasRenderingContext2D, grid: HeatGrid, width: number, height: number, colour: string):
       void {
     if (!this.cell) return;
-    const [row, column] = this.cell, w = (width - kAxisPx) / grid.columns, h = (height - 18) / this.rows;
+    const [line, column] = this.cell, w = (width - kAxisPx) / grid.columns,
+                 h = (height - kAxisHeight) / grid.lines.length;
     ctx.strokeStyle = colour;
     ctx.lineWidth = 2;
-    ctx.strokeRect(kAxisPx + column * w - 1, row * h - 1, Math.max(4, w + 2), Math.max(4, h + 2));
+    ctx.strokeRect(kAxisPx + column * w - 1, line * h - 1, Math.max(4, w + 2), Math.max(4, h + 2));
   }
 
   private paintWindow(ctx: CanvasRenderingContext2D, grid: HeatGrid, width: number, height: number, colour: string):
@@ -225,36 +331,56 @@ export class HeatPanel implements Panel {
           x = (time: number): number =>
               kAxisPx + Math.max(0, Math.min(1, (time - grid.from) / (grid.to - grid.from))) * (width - kAxisPx);
     ctx.fillStyle = colour;
-    ctx.fillRect(x(viewport.from), height - 18, Math.max(2, x(viewport.to) - x(viewport.from)), 2);
+    ctx.fillRect(x(viewport.from), height - kAxisHeight, Math.max(2, x(viewport.to) - x(viewport.from)), 2);
   }
 
-  private pointAt(event: PointerEvent): void {
+  private pointAt(event: MouseEvent): void {
     const {grid} = this, box = this.canvas.getBoundingClientRect();
     if (!grid) return;
     const column = Math.floor((event.clientX - box.left - kAxisPx) / (box.width - kAxisPx) * grid.columns);
-    const row = Math.floor((event.clientY - box.top) / (box.height - 18) * this.rows);
-    this.setCell(row, column);
+    const line = Math.floor((event.clientY - box.top) / (box.height - kAxisHeight) * grid.lines.length);
+    if (!this.setCell(line, column)) {
+      this.tip.hidden = true;
+      return;
+    }
+    this.tip.hidden = false;
+    const {width, height} = this.tip.getBoundingClientRect();
+    this.tip.style.left = `${Math.max(0, Math.min(event.clientX + 14, window.innerWidth - width - 4))}px`;
+    this.tip.style.top = `${Math.max(0, Math.min(event.clientY + 14, window.innerHeight - height - 4))}px`;
   }
 
-  private setCell(row: number, column: number): void {
+  // Returns whether there is such a cell.
+  private setCell(line: number, column: number): boolean {
     const {grid} = this;
-    if (!grid || row < 0 || row >= this.rows || column < 0 || column >= grid.columns) return;
-    this.cell = [row, column];
-    const winner = this.winner[row * grid.columns + column],
-          at = grid.steps ? `step ${grid.steps[column] ?? column}` : formatDuration(this.timeOf(column));
-    if (winner < 0)
-      this.readout.textContent = `${at}: nothing is known`;
-    else {
-      const value = grid.at(winner, column),
-            difference =
-                grid.metric === 'step' ? ` (${this.text(value - this.baseline[column])} against the median)` : '';
-      this.readout.textContent =
-          `${this.host.state.streamLabel(grid.rows[winner].stream)} · ${at}: ${this.text(value)}${difference}` +
-          (grid.isWithinBound(winner, column, this.baseline)
-               ? `, below the clock’s bound of ±${formatDuration(grid.rows[winner].boundNs)}`
-               : '');
-    }
+    if (!grid || line < 0 || line >= grid.lines.length || column < 0 || column >= grid.columns) return false;
+    this.cell = [line, column];
+    const [rank, ...rest] = this.cellTexts(grid, line, column);
+    this.readout.textContent = `${rank} · ${rest.join(', ')}`;
+    replaceChildren(
+        this.tip, element('div', {class: 'tooltip-title'}, rank), ...rest.map(text => element('div', {}, text)));
     this.paint();
+    return true;
+  }
+
+  // The rank first, then when, the value and how certain it is.
+  private cellTexts(grid: HeatGrid, line: number, column: number): string[] {
+    const value = grid.at(line, column), row = grid.rows[grid.rowOf(line, column)],
+          at = grid.steps ? this.stepText(grid, column) : formatDuration(this.timeOf(column));
+    const texts = [this.host.state.streamLabel(row.stream), at];
+    if (Number.isNaN(value)) return [...texts, 'nothing is known'];
+    texts.push(grid.isSigned ? `${this.text(value)} against the median` : this.text(value));
+    const bound = grid.boundOf(line, column);
+    if (!grid.isSigned) return texts;
+    if (Number.isNaN(bound))
+      texts.push('the clocks’ bound is unknown');
+    else
+      texts.push(`${grid.isUncertain(line, column) ? 'below the bound of' : 'bound'} ±${formatDuration(bound)}`);
+    return texts;
+  }
+
+  private stepText(grid: HeatGrid, column: number): string {
+    const first = grid.steps?.[column]?.first ?? String(column);
+    return grid.stepsPerColumn > 1 ? `${grid.stepsPerColumn} steps from ${first}` : `step ${first}`;
   }
 
   private timeOf(column: number): number {
@@ -262,41 +388,55 @@ export class HeatPanel implements Panel {
     return grid ? grid.from + (column + 0.5) / grid.columns * (grid.to - grid.from) : 0;
   }
 
-  // Steps have no place in time in the answer, so that a click on one goes to the rank alone.
+  // Opens the rank of the cell on the timeline, at the cell's time or step.
   private go(): void {
     const {grid, cell, host} = this;
     if (!grid || !cell) return;
-    const [row, column] = cell, winner = this.winner[row * grid.columns + column];
-    const stream = grid.rows[winner >= 0 ? winner : Math.floor(row / this.rows * grid.rows.length)].stream;
+    const [line, column] = cell, {stream} = grid.rows[grid.rowOf(line, column)], {viewport} = host.state,
+                 step = grid.steps?.[column];
     host.state.tree.expanded.add(stream);
     host.tracksChanged();
-    const {viewport} = host.state;
-    if (grid.steps) return host.reveal(stream, -1, viewport.from, viewport.from);
-    const time = this.timeOf(column), half = (grid.to - grid.from) / grid.columns * 2;
+    // A step without a place in time leaves the window where it is.
+    if (grid.steps && !(step && step.from <= step.to)) return host.reveal(stream, -1, viewport.from, viewport.from);
+    const width = step ? step.to - step.from : (grid.to - grid.from) / grid.columns,
+          time = step ? (step.from + step.to) / 2 : this.timeOf(column), half = step ? width * 0.75 : width * 2;
     viewport.show(time - half, time + half);
     host.reveal(stream, -1, time, time);
   }
 
   private onKey(event: KeyboardEvent): void {
-    const [row, column] = this.cell ?? [0, 0];
-    if (event.key === 'ArrowUp')
-      this.setCell(row - 1, column);
-    else if (event.key === 'ArrowDown')
-      this.setCell(row + 1, column);
-    else if (event.key === 'ArrowLeft')
-      this.setCell(row, column - 1);
-    else if (event.key === 'ArrowRight')
-      this.setCell(row, column + 1);
-    else if (event.key === 'Enter')
+    const {grid} = this, [line, column] = this.cell ?? [0, 0], worst = grid?.worst();
+    const moves: Record<string, [number, number]|null|undefined> = {
+      ArrowUp: [line - 1, column],
+      ArrowDown: [line + 1, column],
+      ArrowLeft: [line, column - 1],
+      ArrowRight: [line, column + 1],
+      Home: [line, 0],
+      End: [line, (grid?.columns ?? 1) - 1],
+      w: worst,
+      W: worst
+    };
+    const move = moves[event.key];
+    if (event.ctrlKey || event.metaKey || event.altKey || (move === undefined && event.key !== 'Enter')) return;
+    if (event.key === 'Enter')
       this.go();
-    else
-      return;
+    else if (move)
+      this.setCell(move[0], move[1]);
+    this.tip.hidden = true;
     event.preventDefault();
     event.stopPropagation();
   }
 }
 
-// One hue from faint to strong. `signed`: what is above the baseline is orange, what is below is blue.
+function isDark(): boolean {
+  return document.documentElement.dataset.theme === 'dark';
+}
+
+function greyColour(dark: boolean): [number, number, number] {
+  return dark ? [58, 61, 66] : [205, 207, 210];
+}
+
+// One hue from faint to strong. `signed`: what is above 0 is orange, what is below is blue.
 function heatColour(share: number, dark: boolean, signed: boolean): [number, number, number] {
   const s = Math.max(-1, Math.min(1, Number.isFinite(share) ? share : 0)), size = Math.abs(s);
   const hue = signed && s > 0 ? 22 : 214;

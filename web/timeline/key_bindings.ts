@@ -13,6 +13,8 @@ export interface KeyActions {
   focusSearch(): void;
   nextHit(step: number): void;
   moveChosen(step: number): void;
+  followChain(upstream: boolean): void;
+  nextGrouping(): void;
   escape(): void;
 }
 
@@ -26,14 +28,18 @@ export const kKeyHelp: [string, string][] = [
   ['f', 'zoom to the selection'],
   ['m', 'mark the selection, or the pointer’s time'],
   ['click, drag', 'select a span; select a box (tool 1)'],
-  ['Ctrl+click', 'select from the chosen span to this one'],
+  ['Ctrl+click', 'add a span to the selection, or remove it'],
+  ['Shift+click', 'select the time from the chosen span to this one'],
   ['double click', 'zoom to a span'],
   [', and .', 'previous and next span in the row of the chosen one'],
+  ['u, j', 'what the chosen span waited for, and what waited for it; again: no longer'],
   ['/', 'search'],
   ['n, N', 'next and previous hit'],
   ['Esc', 'close the panel, then clear the selection'],
-  ['p, h', 'in the tree: pin, hide a rank'],
+  ['p, h', 'in the tree: pin, hide a rank or a row'],
+  ['c, C', 'in the tree: collapse or expand this kind of rows on all ranks; all kinds'],
   ['Enter, Space', 'in the tree: expand, collapse'],
+  ['g', 'group by the next of: instance, rank, process, job, core, kind, row name'],
   ['?', 'this list'],
 ];
 
@@ -127,6 +133,15 @@ export class KeyBindings {
         return true;
       case '.':
         actions.moveChosen(1);
+        return true;
+      case 'u':
+        actions.followChain(true);
+        return true;
+      case 'j':
+        actions.followChain(false);
+        return true;
+      case 'g':
+        actions.nextGrouping();
         return true;
       case '?':
         actions.showHelp();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import {DrawList} from '../model/draw_list';
-import {NameTable} from '../model/name_table';
+import {kLabel, kRecordSize, Scene} from '../model/scene';
 
 const kInset = 4;
 const kCutsMax = 50000;
@@ -12,7 +11,7 @@ export class LabelPainter {
   private cuts = new Map<number, string>();
   private font = '';
 
-  constructor(private readonly names: NameTable) {}
+  constructor(private readonly names: readonly string[]) {}
 
   setFont(font: string): void {
     if (font === this.font) return;
@@ -21,33 +20,19 @@ export class LabelPainter {
     this.cuts.clear();
   }
 
-  // Names spans of leastPx and more. Returns how many.
-  paint(ctx: CanvasRenderingContext2D, list: DrawList, leastPx: number, unitPx: number, colour: string): number {
+  paint(ctx: CanvasRenderingContext2D, frame: Scene, colour: string): void {
+    const {data, unitPx} = frame;
     ctx.font = this.font;
     ctx.fillStyle = colour;
     ctx.textBaseline = 'middle';
-    let painted = 0;
-    for (let i = 0; i < list.count; ++i) {
-      const begin = list.begin[i];
-      let room = list.end[i] - begin;
-      if (room < leastPx) continue;
-      const frame = list.rows[list.row[i]];
-      if (frame.flat && i + 1 < frame.last) {
-        // In a flat strip a span's text ends where its first child begins.
-        room = Math.min(room, list.begin[i + 1] - begin);
-        if (room < leastPx) continue;
-      }
-      const name = frame.tile.nameNumbers[frame.row.nameOf[list.item[i]]];
-      const text = this.fit(ctx, name, room - 2 * kInset);
-      if (!text) continue;
-      ctx.fillText(text, begin + kInset, list.strip[i] * unitPx + unitPx / 2);
-      ++painted;
+    for (let i = frame.at(kLabel); i < frame.at(kLabel + 1); i += kRecordSize[kLabel]) {
+      const text = this.fit(ctx, data[i + 3], data[i + 2] - 2 * kInset);
+      if (text) ctx.fillText(text, data[i] + kInset, data[i + 1] * unitPx + unitPx / 2);
     }
-    return painted;
   }
 
   private fit(ctx: CanvasRenderingContext2D, name: number, room: number): string {
-    const text = this.names.names[name];
+    const text = this.names[name] ?? '';
     const width = this.widths[name] ??= ctx.measureText(text).width;
     if (width <= room) return text;
     const step = room >> 3, key = name * 8192 + step;

@@ -12,6 +12,11 @@ const kHeight = 38, kBins = 512, kGapsMax = 5000;
 export class Minimap {
   readonly canvas = document.createElement('canvas');
   private readonly ctx = this.canvas.getContext('2d')!;
+  // What does not move with the window, drawn again only when it changes: thousands of gaps are too many for each
+  // frame.
+  private readonly still = document.createElement('canvas');
+  private readonly stillCtx = this.still.getContext('2d')!;
+  private stillOf: {layout: CaptureLayout, density: number[]}|null = null;
   private colours = new ThemeColours();
   private width = 0;
   private readonly busy = new Float32Array(kBins);
@@ -33,22 +38,25 @@ export class Minimap {
 
   themeChanged(): void {
     this.colours = new ThemeColours();
+    this.stillOf = null;
   }
 
   resize(width: number): void {
     const scale = window.devicePixelRatio || 1;
     this.width = width;
-    this.canvas.width = Math.max(1, Math.round(width * scale));
-    this.canvas.height = Math.round(kHeight * scale);
+    this.canvas.width = this.still.width = Math.max(1, Math.round(width * scale));
+    this.canvas.height = this.still.height = Math.round(kHeight * scale);
+    this.stillOf = null;
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${kHeight}px`;
-    this.ctx.setTransform(scale, 0, 0, scale, 0, 0);
+    for (const ctx of [this.ctx, this.stillCtx]) ctx.setTransform(scale, 0, 0, scale, 0, 0);
   }
 
   // Adds what an answer tells about its stretch. Only answers that span much of the capture say enough about each bin.
   learn(tile: SpanTile): void {
     const {begin, end} = this.host.state.layout, size = (end - begin) / kBins;
     if (size <= 0 || tile.to - tile.from < (end - begin) * 0.2) return;
+    this.stillOf = null;
     for (const row of tile.rows) {
       if (row.isCounter) continue;
       for (let i = 0; i < row.start.length; ++i) {
@@ -66,24 +74,16 @@ export class Minimap {
 
   // Forgets everything, because the capture's length changed.
   forget(): void {
+    this.stillOf = null;
     this.busy.fill(0);
     this.weight.fill(0);
   }
 
   paint(): void {
     const {ctx, colours, width} = this, {state} = this.host, {viewport, layout} = state;
+    if (this.stillOf?.layout !== layout || this.stillOf.density !== state.density) this.paintStill();
     ctx.clearRect(0, 0, width, kHeight);
-    const step = width / kBins;
-    ctx.fillStyle = colours.suspension;
-    for (let b = 0; b < kBins; ++b) {
-      if (this.weight[b] === 0) continue;
-      const height = Math.min(1, this.busy[b] / this.weight[b]) * (kHeight - 10);
-      ctx.globalAlpha = 0.55;
-      ctx.fillRect(b * step, kHeight - 4 - height, Math.ceil(step), height);
-    }
-    ctx.globalAlpha = 1;
-    this.paintMissing();
-    this.paintDensity();
+    ctx.drawImage(this.still, 0, 0, width, kHeight);
     ctx.fillStyle = colours.accent;
     for (const marker of state.markers) ctx.fillRect(this.x(marker.time), 0, 1.5, kHeight);
     const left = this.x(Math.max(layout.begin, viewport.from)), right = this.x(Math.min(layout.end, viewport.to));
@@ -97,20 +97,36 @@ export class Minimap {
     ctx.strokeRect(Math.max(0, left) + 0.5, 0.5, Math.max(2, right - left - 1), kHeight - 1);
   }
 
+  private paintStill(): void {
+    const {stillCtx: ctx, colours, width} = this, {layout, density} = this.host.state, step = width / kBins;
+    this.stillOf = {layout, density};
+    ctx.clearRect(0, 0, width, kHeight);
+    ctx.fillStyle = colours.suspension;
+    ctx.globalAlpha = 0.55;
+    for (let b = 0; b < kBins; ++b) {
+      if (this.weight[b] === 0) continue;
+      const height = Math.min(1, this.busy[b] / this.weight[b]) * (kHeight - 10);
+      ctx.fillRect(b * step, kHeight - 4 - height, Math.ceil(step), height);
+    }
+    ctx.globalAlpha = 1;
+    this.paintMissing();
+    this.paintDensity();
+  }
+
   private x(time: number): number {
     const {begin, end} = this.host.state.layout;
     return (time - begin) / Math.max(1, end - begin) * this.width;
   }
 
   private paintMissing(): void {
-    const {ctx, colours} = this;
+    const {stillCtx: ctx, colours} = this;
     for (const gap of this.gaps()) {
       ctx.fillStyle = colours[gap.kind];
       ctx.fillRect(this.x(gap.from), kHeight - 3, Math.max(1.5, this.x(gap.to) - this.x(gap.from)), 3);
     }
   }
 
-  // Of all streams, collected once a layout: there may be 10,000 streams, and this is drawn each frame.
+  // Of all streams, collected once a layout: there may be 10,000 streams.
   private gaps(): Gap[] {
     const {layout} = this.host.state;
     if (this.gapsOf !== layout) {
@@ -121,7 +137,7 @@ export class Minimap {
   }
 
   private paintDensity(): void {
-    const {density} = this.host.state, {ctx, colours, width} = this;
+    const {density} = this.host.state, {stillCtx: ctx, colours, width} = this;
     if (!density.length) return;
     const most = density.reduce((a, b) => Math.max(a, b), 1), step = width / density.length;
     ctx.fillStyle = colours.hit;

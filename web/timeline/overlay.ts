@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import {EventLink, LinkedEvent} from '../api/api_types';
+import {arrowBetween} from '../model/link_arrows';
 import {firstAtLeast} from '../model/span_tile';
 import {formatDuration} from '../model/text_format';
 
@@ -56,6 +58,7 @@ export class Overlay {
     ctx.font = kFont;
     this.paintHits();
     this.paintBox();
+    this.paintPicks();
     this.paintMarkers();
     this.paintLinks();
     this.paintChain();
@@ -86,8 +89,8 @@ export class Overlay {
     return -1;
   }
 
-  // The nesting level of the span of this name that begins here, from what is drawn; 0 if it is not known.
-  private depthOf(stream: number, row: number, time: number, name: string): number {
+  // The nesting level of the span of this name that begins here, from what is drawn; `otherwise` if it is not drawn.
+  private depthOf(stream: number, row: number, time: number, name: string, otherwise = 0): number {
     const {list} = this.painter, {names} = this.state.names;
     for (let r = 0; r < list.rowCount; ++r) {
       const frame = list.rows[r];
@@ -98,7 +101,7 @@ export class Overlay {
         if (names[frame.tile.nameNumbers[nameOf[i]]] === name) return depthOf[i];
       }
     }
-    return 0;
+    return otherwise;
   }
 
   private outline(index: number, colour: string, width: number): void {
@@ -141,55 +144,64 @@ export class Overlay {
     ctx.stroke();
   }
 
+  // The chosen event's links. Those of a collective are many and say less, so that they are pale.
   private paintLinks(): void {
-    const {span, event, base} = this.state, {ctx, colours} = this;
-    if (!span || !event?.links?.length) return;
-    const fromUnit = this.unitOf(span.stream, span.row, span.depth);
-    if (fromUnit < 0) return;
-    ctx.strokeStyle = colours.accent;
-    ctx.fillStyle = colours.accent;
-    ctx.lineWidth = 1.2;
-    for (const link of event.links) {
-      const unit = this.unitOf(link.stream, link.row);
-      if (unit < 0) continue;
-      const time = base.relative(link.start_ns), isBefore = time < span.from;
-      // A collective's participants are compared by when they enter; other links lead from an end to a begin.
-      const isCollective = link.kind === 'collective';
-      ctx.globalAlpha = isCollective ? 0.4 : 1;
-      const x0 = this.x(isCollective || isBefore ? span.from : span.to), x1 = this.x(time),
-            y0 = (fromUnit + 0.5) * kUnit, y1 = (unit + 0.5) * kUnit;
-      if ((x0 < -200 && x1 < -200) || (x0 > this.width + 200 && x1 > this.width + 200)) continue;
-      const bend = isCollective ? 0 : Math.min(60, Math.max(12, Math.abs(x1 - x0) / 2)) * (isBefore ? -1 : 1);
-      ctx.beginPath();
-      ctx.moveTo(x0, y0);
-      ctx.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
-      ctx.stroke();
-      ctx.beginPath();
-      ctx.arc(x1, y1, 2.5, 0, 7);
-      ctx.fill();
-    }
-    ctx.globalAlpha = 1;
+    const {span, links} = this.state;
+    if (!span || !links) return;
+    const own = {...span, depth: span.depth || this.depthOf(span.stream, span.row, span.from, span.name)};
+    for (const link of links.links) this.paintLink(own, link, link.kind === 'collective' ? 0.4 : 1);
   }
 
   // The dependency chain: from each event to the next in a thicker line.
   private paintChain(): void {
-    const {chain, base} = this.state, {ctx, colours} = this;
-    ctx.strokeStyle = ctx.fillStyle = colours.hit;
-    ctx.lineWidth = 2;
-    for (let i = 0; i < chain.length; ++i) {
-      const event = chain[i], x = this.x(base.relative(event.start_ns));
-      const unit = this.unitOf(event.stream, event.row, event.depth), y = (unit + 0.5) * kUnit;
-      if (unit < 0) continue;
-      ctx.beginPath();
-      ctx.arc(x, y, 4, 0, 7);
-      ctx.fill();
-      const next = chain[i + 1], nextUnit = next ? this.unitOf(next.stream, next.row, next.depth) : -1;
-      if (!next || nextUnit < 0) continue;
-      ctx.beginPath();
-      ctx.moveTo(x, y);
-      ctx.lineTo(this.x(base.relative(next.start_ns)), (nextUnit + 0.5) * kUnit);
-      ctx.stroke();
+    const {links, base} = this.state;
+    if (!links?.chain.length) return;
+    const places = new Map<string, LinkedEvent>([[links.event.id, links.event]]);
+    for (const step of links.chain) {
+      const before = places.get(step.from);
+      places.set(step.id, step);
+      if (!before) continue;
+      const from = base.relative(before.start_ns), to = base.relative(before.end_ns),
+            depth = this.depthOf(before.stream, before.row, from, before.name, before.depth);
+      this.paintLink({...before, from, to, depth}, step, 1, true);
     }
+  }
+
+  // An arrow between an event and one that it is linked to, if both of their rows are on the screen.
+  private paintLink(
+      own: {stream: number, row: number, from: number, to: number, depth: number}, link: EventLink, alpha: number,
+      isChain = false): void {
+    const {ctx, colours} = this, {base} = this.state;
+    const from = base.relative(link.start_ns), to = base.relative(link.end_ns);
+    const otherUnit =
+        this.unitOf(link.stream, link.row, this.depthOf(link.stream, link.row, from, link.name, link.depth));
+    const ownUnit = this.unitOf(own.stream, own.row, own.depth);
+    if (ownUnit < 0 || otherUnit < 0) return;
+    const arrow = arrowBetween(own, {from, to}, link.direction, link.kind);
+    const tail = this.x(arrow.isOwnHead ? arrow.other : arrow.own),
+          head = this.x(arrow.isOwnHead ? arrow.own : arrow.other);
+    if ((tail < -200 && head < -200) || (tail > this.width + 200 && head > this.width + 200)) return;
+    const tailY = ((arrow.isOwnHead ? otherUnit : ownUnit) + 0.5) * kUnit,
+          headY = ((arrow.isOwnHead ? ownUnit : otherUnit) + 0.5) * kUnit;
+    const isBack = head < tail, bend = Math.min(60, Math.max(16, Math.abs(head - tail) / 2)) * (isBack ? -1 : 1);
+    ctx.strokeStyle = ctx.fillStyle = isChain ? colours.hit : colours.accent;
+    ctx.lineWidth = isChain ? 2.5 : 1.5;
+    ctx.globalAlpha = alpha;
+    ctx.beginPath();
+    ctx.moveTo(tail, tailY);
+    ctx.bezierCurveTo(tail + bend, tailY, head - bend, headY, head, headY);
+    ctx.stroke();
+    ctx.beginPath();
+    if (arrow.hasHead) {
+      const length = isBack ? 8 : -8;
+      ctx.moveTo(head, headY);
+      ctx.lineTo(head + length, headY - 4);
+      ctx.lineTo(head + length, headY + 4);
+    } else {
+      ctx.arc(head, headY, 2.5, 0, 7);
+    }
+    ctx.fill();
+    ctx.globalAlpha = 1;
   }
 
   private paintHits(): void {
@@ -224,6 +236,19 @@ export class Overlay {
     ctx.fillRect(left, 0, 1, this.height);
     ctx.fillRect(right - 1, 0, 1, this.height);
     ctx.globalAlpha = 1;
+  }
+
+  // Spans that were added to the selection with Ctrl.
+  private paintPicks(): void {
+    const {ctx, colours} = this;
+    ctx.strokeStyle = colours.accent;
+    ctx.lineWidth = 2;
+    for (const pick of this.state.picks) {
+      const unit = this.unitOf(pick.stream, pick.row, this.depthOf(pick.stream, pick.row, pick.from, pick.name));
+      if (unit < 0) continue;
+      const left = Math.max(-4, this.x(pick.from)), right = Math.min(this.width + 4, this.x(pick.from + pick.duration));
+      if (right >= 0 && left <= this.width) ctx.strokeRect(left, unit * kUnit, Math.max(2, right - left), kUnit - 1);
+    }
   }
 
   private paintMarkers(): void {

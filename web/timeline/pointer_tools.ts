@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import {firstAtLeast, SpanTile} from '../model/span_tile';
+import {firstAtLeast, selfTime, SpanTile} from '../model/span_tile';
 
 import {kUnit} from './painter';
 import {Stage} from './stage';
-import {ChosenSpan, TimelineHost} from './timeline_host';
+import {ChosenSpan, Pick, TimelineHost} from './timeline_host';
 import {Tooltip} from './tooltip';
 
 export const kSelect = 1, kPan = 2, kZoom = 3, kTime = 4;
@@ -125,7 +125,7 @@ export class PointerTools {
     const isClick = Math.abs(x - this.downX) < kClickPx && Math.abs(y - this.downY) < kClickPx;
     this.cancel();
     if (!drag || isClick) {
-      if (isClick && event.button === 0) this.click(x, y, event.ctrlKey || event.metaKey);
+      if (isClick && event.button === 0) this.click(x, y, event.ctrlKey || event.metaKey, event.shiftKey);
       return;
     }
     const from = Math.min(drag.from, drag.to), to = Math.max(drag.from, drag.to);
@@ -153,22 +153,36 @@ export class PointerTools {
     this.host.overlayChanged();
   }
 
-  private click(x: number, y: number, extend: boolean): void {
+  private click(x: number, y: number, extend: boolean, stretch: boolean): void {
     const span = this.spanAt(x, y), {state} = this.host;
     if (!span) {
       this.host.chooseSpan(null);
       return this.host.chooseBox(null);
     }
     const before = state.span;
-    if (extend && before) {
-      // ctrl: from the span chosen before to this one.
+    if (extend) {
+      // The span that is chosen begins the selection, as a person sees it as selected.
+      const isFirst = !state.picks.length && before && before.to > before.from &&
+          (before.stream !== span.stream || before.row !== span.row || before.from !== span.from);
+      return this.host.pick(isFirst ? [this.pickOf(before!), this.pickOf(span)] : [this.pickOf(span)]);
+    }
+    if (stretch && before) {
       return this.host.chooseBox({
         from: Math.min(before.from, span.from),
         to: Math.max(before.to, span.to),
         streams: [...new Set([before.stream, span.stream])]
       });
     }
+    if (state.picks.length) this.host.chooseBox(null);
     this.host.chooseSpan(span);
+  }
+
+  private pickOf(span: ChosenSpan): Pick {
+    const tile = this.stage.tileOf(span.stream),
+          row = tile?.byStream.get(span.stream)?.find(other => other.row === span.row);
+    const duration = span.to - span.from;
+    const self = tile && row ? selfTime(tile, row, span.from, span.to, span.depth) : duration;
+    return {stream: span.stream, row: span.row, name: span.name, from: span.from, duration, self};
   }
 
   private hover(x: number, y: number, event: PointerEvent): void {

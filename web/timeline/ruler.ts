@@ -34,28 +34,32 @@ export class Ruler {
   }
 
   paint(): void {
-    const {ctx, colours, width} = this, {viewport, markers} = this.state;
+    const {ctx, colours, width} = this, {viewport, markers, layout} = this.state;
     ctx.clearRect(0, 0, width, kHeight);
     ctx.font = kFont;
     ctx.textBaseline = 'middle';
-    const step = axisStep(viewport.span / width, 110);
-    for (let t = Math.ceil(viewport.from / step - 1) * step; t < viewport.to; t += step) {
-      const x = Math.round(viewport.xOf(t, width));
+    // Counted, because adding a small step to a very large time may not change it.
+    const step = axisStep(viewport.span / width, 110), first = Math.ceil(viewport.from / step - 1);
+    for (let i = 0, n = Math.ceil(viewport.span / step) + 1; i <= n; ++i) {
+      const t = (first + i) * step, x = Math.round(viewport.xOf(t, width));
       ctx.fillStyle = colours.faint;
       ctx.fillRect(x, kHeight - 8, 1, 8);
-      for (let i = 1; i < 5; ++i) ctx.fillRect(Math.round(viewport.xOf(t + step * i / 5, width)), kHeight - 4, 1, 4);
+      for (let k = 1; k < 5; ++k) ctx.fillRect(Math.round(viewport.xOf(t + step * k / 5, width)), kHeight - 4, 1, 4);
       ctx.fillStyle = colours.text;
       if (x >= 0 && x < width - 50) ctx.fillText(formatAxisTime(t, step), x + 4, kHeight - 13);
     }
-    for (const marker of markers) {
-      const x = Math.round(viewport.xOf(marker.time, width));
-      if (x < -100 || x > width) continue;
-      const text = marker.name.slice(0, 30), w = ctx.measureText(text).width + 8;
-      ctx.fillStyle = colours.accent;
-      ctx.fillRect(x, 3, w, 15);
-      ctx.fillRect(x, 3, 1, kHeight);
-      ctx.fillStyle = colours.background;
-      ctx.fillText(text, x + 4, 11);
-    }
+    for (const moment of layout.moments) this.paintMarker(moment, colours.faint);
+    for (const marker of markers) this.paintMarker(marker, colours.accent);
+  }
+
+  private paintMarker({name, time}: {name: string, time: number}, colour: string): void {
+    const {ctx, colours, width} = this, x = Math.round(this.state.viewport.xOf(time, width));
+    if (x < -100 || x > width) return;
+    const text = name.slice(0, 30), w = ctx.measureText(text).width + 8;
+    ctx.fillStyle = colour;
+    ctx.fillRect(x, 3, w, 15);
+    ctx.fillRect(x, 3, 1, kHeight);
+    ctx.fillStyle = colours.background;
+    ctx.fillText(text, x + 4, 11);
   }
 }

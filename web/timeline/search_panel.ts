@@ -34,7 +34,10 @@ export class SearchPanel implements Panel {
   constructor(private readonly host: TimelineHost) {
     this.input.addEventListener('keydown', event => {
       if (event.key === 'Enter') this.enter(event.shiftKey ? -1 : 1);
-      if (event.key === 'Escape') this.input.blur();
+      if (event.key !== 'Escape') return;
+      // Chromium would empty the box, and with it the search.
+      event.preventDefault();
+      this.input.blur();
     });
     this.input.addEventListener('search', () => {
       if (!this.input.value) this.search('');
@@ -160,8 +163,18 @@ export class SearchPanel implements Panel {
     state.hit = index;
     this.count.textContent = `${index + 1} / ${formatCount(state.hits.length)}`;
     const from = state.base.relative(hit.start_ns), to = from + parseCount(hit.duration_ns);
-    this.host.chooseSpan(
-        {stream: hit.stream, row: hit.row, name: hit.name, category: '', from, to, count: 1, flags: 0, depth: 0});
+    this.host.chooseSpan({
+      stream: hit.stream,
+      row: hit.row,
+      name: hit.name,
+      category: '',
+      from,
+      to,
+      count: 1,
+      flags: 0,
+      depth: 0,
+      id: hit.id
+    });
     if (to - from < state.viewport.span / 400)
       state.viewport.show(from - (to - from) * 20 - 50, to + (to - from) * 20 + 50);
     this.host.reveal(hit.stream, hit.row, from, to);

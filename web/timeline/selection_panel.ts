@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {describeError, isAbort} from '../api/api_error';
 import {SummaryRow} from '../api/api_types';
+import {PickedLine, summarise} from '../model/pick_summary';
 import {nameTerm} from '../model/query';
 import {fileName} from '../model/safe_text';
 import {formatCount, formatDuration} from '../model/text_format';
@@ -10,31 +11,61 @@ import {button, download, element, notice, replaceChildren} from '../widgets/dom
 
 import {streamsQuery} from './block_loader';
 import {Panel} from './dock';
-import {Box, TimelineHost} from './timeline_host';
+import {Box, Pick, TimelineHost} from './timeline_host';
 
-// What lies in the selected box, added up by name or by rank.
+// What lies in the selected box, or the spans that were picked one by one, added up by name or by rank.
 export class SelectionPanel implements Panel {
   readonly name = 'selection';
   readonly title = 'Selection';
   readonly element = element('div', {class: 'panel'});
-  private shown: Box|null|undefined = undefined;
+  private shown: Box|Pick[]|null|undefined = undefined;
   private by: 'name'|'rank' = 'name';
   private abort: AbortController|null = null;
 
   constructor(private readonly host: TimelineHost) {}
 
   update(): void {
-    const {box} = this.host.state;
-    if (box === this.shown) return;
-    this.shown = box;
+    const {box, picks} = this.host.state, chosen = box ?? (picks.length ? picks : null);
+    if (chosen === this.shown) return;
+    this.shown = chosen;
     this.abort?.abort();
+    if (!box && picks.length) return this.showPicks(picks);
     if (box) return void this.load(box);
     replaceChildren(
         this.element,
         notice(
             'empty', 'No stretch is selected',
             'Drag a box over the timeline with tool 1, or a time over all ranks with tool 4. ' +
-                'The events in it are added up here.'));
+                'The events in it are added up here. Ctrl and click adds single spans.'));
+  }
+
+  private showPicks(picks: Pick[]): void {
+    const {state} = this.host, byName = this.by === 'name', table = this.makeTable();
+    const text = (line: PickedLine): SummaryRow => ({
+      name: line.name,
+      count: String(line.count),
+      total_ns: ns(line.total),
+      self_ns: ns(line.self),
+      p50_ns: ns(line.p50),
+      p99_ns: ns(line.p99),
+      min_ns: ns(line.min),
+      max_ns: ns(line.max)
+    });
+    table.show(summarise(picks, pick => byName ? pick.name : state.streamLabel(pick.stream)).map(text));
+    const head = element(
+        'div', {class: 'panel-head'}, this.pickBy(() => this.showPicks(picks)),
+        element('strong', {}, `${picks.length} picked ${picks.length === 1 ? 'span' : 'spans'}`),
+        element('span', {class: 'faint'}, 'as drawn: a span that stands for several events counts once'),
+        button('Clear', () => this.host.chooseBox(null)));
+    replaceChildren(this.element, head, element('div', {class: 'panel-rest'}, table.element));
+  }
+
+  private pickBy(show: () => void): HTMLElement {
+    const pick = (by: 'name'|'rank', label: string): HTMLElement => button(label, () => {
+      this.by = by;
+      show();
+    }, {'aria-pressed': String(this.by === by)});
+    return element('span', {class: 'segments'}, pick('name', 'By name'), pick('rank', 'By rank'));
   }
 
   private async load(box: Box): Promise<void> {
@@ -76,16 +107,11 @@ export class SelectionPanel implements Panel {
   }
 
   private head(box: Box): HTMLElement {
-    const pick = (by: 'name'|'rank', label: string): HTMLElement => button(label, () => {
-      this.by = by;
-      void this.load(box);
-    }, {'aria-pressed': String(this.by === by)});
     const ranks = box.streams.length;
     return element(
-        'div', {class: 'panel-head'},
-        element('span', {class: 'segments'}, pick('name', 'By name'), pick('rank', 'By rank')),
+        'div', {class: 'panel-head'}, this.pickBy(() => void this.load(box)),
         element('strong', {}, formatDuration(box.to - box.from)),
-        element('span', {class: 'faint'}, `on ${ranks} ${ranks === 1 ? 'row group' : 'ranks and hosts'}`),
+        element('span', {class: 'faint'}, `all rows of ${ranks} ${ranks === 1 ? 'rank or host' : 'ranks and hosts'}`),
         button('Zoom to it', () => {
           this.host.state.viewport.show(box.from, box.to);
           this.host.viewChanged();
@@ -113,4 +139,8 @@ export class SelectionPanel implements Panel {
     const onRow = this.by === 'name' ? (row: SummaryRow) : void => this.host.find(nameTerm(row.name)): null;
     return new DataTable(columns, 'Events in the selection', 2, true, onRow);
   }
+}
+
+function ns(length: number): string {
+  return String(Math.round(length));
 }

@@ -43,6 +43,7 @@ export class Stage {
   private readonly status = element('div', {class: 'load-status', role: 'status', hidden: true});
   private readonly empty = element('div', {class: 'stage-empty', hidden: true});
   private readonly wantedBlocks: number[] = [];
+  private readonly tiles = new Map<number, SpanTile|null>();  // of this frame, by block
   private frame = 0;
   private spansDirty = true;
   private movedAt = 0;
@@ -50,14 +51,15 @@ export class Stage {
 
   constructor(
       private readonly host: TimelineHost, onTile: {tileArrived(tile: SpanTile): void, loadingChanged(): void}) {
-    const spans = element('canvas', {class: 'spans'}), over = element('canvas', {class: 'over'});
-    this.painter = new Painter(spans, host.state);
+    const over = element('canvas', {class: 'over'});
+    this.painter = new Painter(host.state, () => this.invalidate(true));
+    this.painter.themeChanged();
     this.overlay = new Overlay(over, host.state, this.painter, this.visible);
     this.minimap = new Minimap(host);
     this.ruler = new Ruler(host.state);
     this.tree = new TreePanel(host, this);
     this.loader = new BlockLoader(host, onTile);
-    this.canvasBox.append(spans, over, this.empty, this.status);
+    this.canvasBox.append(this.painter.canvas, over, this.empty, this.status);
     this.scroller.appendChild(this.spacer);
     this.lanes.append(this.tree.element, this.makeSplitter(), this.canvasBox, this.scroller);
     this.element = element(
@@ -73,6 +75,7 @@ export class Stage {
 
   close(): void {
     this.loader.close();
+    this.painter.close();
     cancelAnimationFrame(this.frame);
     clearTimeout(this.restTimer);
     document.removeEventListener('themechange', this.onTheme);
@@ -80,12 +83,19 @@ export class Stage {
 
   // The answer to draw a stream with.
   tileOf(stream: number): SpanTile|null {
-    const {state} = this.host, {viewport} = state, index = state.layout.index(stream);
-    if (index < 0) return null;
-    return state.store
-               .best(Math.floor(index / kBlockStreams), viewport.from, viewport.to, viewport.span / this.painter.width)
-               ?.tile ??
-        null;
+    const index = this.host.state.layout.index(stream);
+    return index < 0 ? null : this.tileOfBlock(Math.floor(index / kBlockStreams));
+  }
+
+  // Chosen once a frame for all streams of a block.
+  private tileOfBlock(block: number): SpanTile|null {
+    let tile = this.tiles.get(block);
+    if (tile === undefined) {
+      const {viewport, store} = this.host.state;
+      tile = store.best(block, viewport.from, viewport.to, viewport.span / this.painter.width)?.tile ?? null;
+      this.tiles.set(block, tile);
+    }
+    return tile;
   }
 
   // Draws in the next frame. `spans`: not only what lies over them.
@@ -131,7 +141,7 @@ export class Stage {
     const {tree, layout} = this.host.state;
     this.empty.hidden = tree.tracks.length + tree.pinnedTracks.length > 0;
     if (this.empty.hidden) return;
-    let title = 'All ranks are hidden', hint = 'Choose “show hidden” at the left.';
+    let title = 'All ranks are hidden', hint = 'Choose “hidden” at the left.';
     if (!layout.streams.length && layout.live) {
       title = 'No event has arrived yet';
       hint = 'The page shows events as soon as they are stored.';
@@ -186,6 +196,7 @@ export class Stage {
     const {state} = this.host;
     if (this.spansDirty) {
       this.spansDirty = false;
+      this.tiles.clear();
       this.visible.update(state.tree, this.topUnit, Math.ceil(this.height / kUnit));
       const moving = performance.now() - this.movedAt < kMovingMs;
       this.painter.paint(this.visible, this, moving);
@@ -200,10 +211,9 @@ export class Stage {
 
   // What the answers on the screen left out, and chunks that could not be read: never silently.
   private noteCut(): void {
-    const {state} = this.host, {viewport} = state;
     let text = '', unreadable = 0;
     for (const block of this.wantedBlocks) {
-      const tile = state.store.best(block, viewport.from, viewport.to, viewport.span / this.painter.width)?.tile;
+      const tile = this.tileOfBlock(block);
       text = text || (tile?.cut ?? '');
       unreadable += tile?.unreadableChunks ?? 0;
     }

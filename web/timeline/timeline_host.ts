@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
-import {EventEntry} from '../api/api_types';
+import {EventEntry, LinksReply} from '../api/api_types';
 import {Toasts} from '../widgets/toasts';
 
 import {TimelineState} from './timeline_state';
@@ -16,6 +16,17 @@ export interface ChosenSpan {
   count: number;
   flags: number;
   depth: number;
+  id?: string;  // of the API, once it is known
+}
+
+// A span of a selection that was made with Ctrl. Its own time is without spans that are nested in it on its row.
+export interface Pick {
+  stream: number;
+  row: number;
+  name: string;
+  from: number;
+  duration: number;
+  self: number;
 }
 
 // A stretch of time on some streams.
@@ -43,8 +54,12 @@ export interface TimelineHost {
   overlayChanged(): void;
   chooseSpan(span: ChosenSpan|null): void;
   chooseBox(box: Box|null): void;
+  // Adds these spans to the selection; those that are in it leave it.
+  pick(picks: Pick[]): void;
   // The details of the chosen span arrived.
   detailsArrived(event: EventEntry|null): void;
+  // What it is connected to arrived.
+  linksArrived(links: LinksReply|null): void;
   // Scrolls and pans until the stretch on this row is visible.
   reveal(stream: number, row: number, from: number, to: number): void;
   openPanel(name: string): void;

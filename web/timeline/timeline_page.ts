@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
-import {EventEntry} from '../api/api_types';
+import {ApiError, describeError} from '../api/api_error';
+import {EventEntry, LinksReply} from '../api/api_types';
 import {formatRanges} from '../model/number_ranges';
 import {fileName, sentences} from '../model/safe_text';
 import {SpanTile} from '../model/span_tile';
 import {formatBytes} from '../model/text_format';
-import {formatViewState, parseViewState} from '../model/view_state';
+import {kGroupings} from '../model/track_kinds';
+import {formatViewState, kPicksMax, parseViewState} from '../model/view_state';
 import {download, element, notice} from '../widgets/dom';
 import {MenuItem} from '../widgets/menu';
 import {askText, Modal} from '../widgets/modal';
@@ -19,6 +21,7 @@ import {Dock} from './dock';
 import {FilterBox} from './filter_box';
 import {HeatPanel} from './heat_panel';
 import {KeyActions, KeyBindings, kKeyHelp} from './key_bindings';
+import {LayoutRefresher} from './layout_refresher';
 import {LiveWatch, WatchUpdate} from './live_watch';
 import {MarkersPanel} from './markers_panel';
 import {PerfettoHandOver} from './perfetto';
@@ -27,13 +30,14 @@ import {SearchPanel} from './search_panel';
 import {SelectionPanel} from './selection_panel';
 import {Stage} from './stage';
 import {TablePanel} from './table_panel';
-import {Box, ChosenSpan, TimelineHost} from './timeline_host';
+import {Box, ChosenSpan, Pick, TimelineHost} from './timeline_host';
 import {TimelineState} from './timeline_state';
 import {TopBar, TopBarActions} from './top_bar';
 
 // Browsers allow about 100 changes of the address in 30 s.
 const kUrlPauseMs = 400;
-const kLayoutPauseMs = 1000;
+// Placing 60,000 rows takes longer than a frame, so that rows of several answers are placed together.
+const kRebuildPauseMs = 150;
 const kOverviewPx = 512, kOverviewPauseMs = 5000;
 
 // The timeline of one capture: owns its parts, and carries out what they ask for.
@@ -42,6 +46,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private readonly stage: Stage;
   private readonly pointer: PointerTools;
   private readonly keys: KeyBindings;
+  private readonly details: DetailsPanel;
   private readonly dock: Dock;
   private readonly search: SearchPanel;
   private readonly markers: MarkersPanel;
@@ -50,9 +55,13 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private readonly filter: FilterBox;
   private readonly perfetto: PerfettoHandOver;
   private watch: LiveWatch|null = null;
+  private followProblem = '';  // why the page does not follow a running capture
   private urlTimer = 0;
-  private layoutTimer = 0;
+  private rebuildTimer = 0;
+  private rebuiltAt = 0;
+  private readonly refresher = new LayoutRefresher(() => this.refreshLayout());
   private overviewAt = 0;
+  private isOverviewLoading = false;
   private closed = false;
 
   constructor(
@@ -65,6 +74,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.keys = new KeyBindings(this, this.stage, this.pointer, this);
     this.search = new SearchPanel(this);
     this.markers = new MarkersPanel(this);
+    this.details = new DetailsPanel(this);
     this.table = new TablePanel(this, this.stage, this.pointer);
     this.perfetto = new PerfettoHandOver(api);
     this.topBar = new TopBar(this, this.search.box, theme, this);
@@ -72,8 +82,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.stage.corner.appendChild(this.filter.element);
     const panel = state.panel;
     this.dock = new Dock(
-        [new DetailsPanel(this), new SelectionPanel(this), this.search, new HeatPanel(this), this.markers, this.table],
-        this);
+        [this.details, new SelectionPanel(this), this.search, new HeatPanel(this), this.markers, this.table], this);
     this.element.append(
         this.topBar.element, this.warnings(),
         element('main', {class: 'timeline-main'}, this.stage.element, this.dock.element));
@@ -90,8 +99,9 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.keys.close();
     this.stage.close();
     this.watch?.close();
+    this.refresher.close();
     clearTimeout(this.urlTimer);
-    clearTimeout(this.layoutTimer);
+    clearTimeout(this.rebuildTimer);
   }
 
   // --- TimelineHost
@@ -117,11 +127,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   chooseSpan(span: ChosenSpan|null): void {
     this.state.span = span;
     this.state.event = null;
-    const {base} = this.state;
-    const isInChain = this.state.chain.some(
-        event =>
-            span?.stream === event.stream && span.row === event.row && span.from === base.relative(event.start_ns));
-    if (!isInChain) this.state.chain = [];
+    this.state.links = null;
     this.overlayChanged();
     this.rememberView();
     const wasOpen = this.dock.shown !== '';
@@ -134,8 +140,9 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   chooseBox(box: Box|null): void {
-    if (!box && !this.state.box) return;
+    if (!box && !this.state.box && !this.state.picks.length) return;
     this.state.box = box;
+    this.state.picks = [];
     this.overlayChanged();
     this.rememberView();
     if (box)
@@ -144,15 +151,41 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       this.dock.update();
   }
 
+  pick(picks: Pick[]): void {
+    const {state} = this;
+    for (const pick of picks) {
+      const at = state.picks.findIndex(
+          other => other.stream === pick.stream && other.row === pick.row && other.from === pick.from &&
+              other.name === pick.name);
+      if (at >= 0)
+        state.picks = state.picks.filter((_, i) => i !== at);
+      else if (state.picks.length >= kPicksMax)
+        this.toasts.say(`A selection has at most ${kPicksMax} spans; drag a box for more.`);
+      else
+        state.picks = [...state.picks, pick];
+    }
+    if (state.picks.length) state.box = null;
+    this.overlayChanged();
+    this.rememberView();
+    if (state.picks.length)
+      this.dock.show('selection');
+    else
+      this.dock.update();
+  }
+
   detailsArrived(event: EventEntry|null): void {
     this.state.event = event;
+    this.overlayChanged();
+    this.rememberView();  // with the id
+  }
+
+  linksArrived(links: LinksReply|null): void {
+    this.state.links = links;
     this.overlayChanged();
   }
 
   reveal(stream: number, row: number, from: number, to: number): void {
-    const {tree, layout} = this.state;
-    tree.hidden.delete(stream);
-    tree.collapsedInstances.delete(layout.stream(stream)?.instance ?? -1);
+    this.state.tree.reveal(stream, row);
     this.state.viewport.reveal(from, to);
     this.tracksChanged();
     this.showTrackOf({stream, row});
@@ -187,21 +220,32 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   tileArrived(tile: SpanTile): void {
     this.stage.minimap.learn(tile);
-    if (this.state.tree.learnRows(tile)) {
-      this.state.tree.build();
-      this.stage.tracksChanged();
+    if (this.state.tree.learnRows(tile) && this.rebuildTimer === 0) {
+      const wait = this.rebuiltAt + kRebuildPauseMs - performance.now();
+      this.rebuildTimer = window.setTimeout(() => this.rebuildTree(), Math.max(0, wait));
     }
-    this.filter.update();
     // Streams, ranks or clocks changed since the layout was read.
-    if (tile.version && tile.version !== this.state.layout.version) this.refreshSoon();
+    if (tile.version && tile.version !== this.state.layout.version) this.refresher.request();
     this.stage.invalidate(true);
     if (this.dock.shown === 'table') this.dock.update();
+  }
+
+  // Shows rows that answers brought.
+  private rebuildTree(): void {
+    this.rebuildTimer = 0;
+    this.state.tree.rebuild();
+    this.rebuiltAt = performance.now();
+    this.stage.tracksChanged();
+    this.filter.update();
+    this.stage.invalidate(true);
   }
 
   loadingChanged(): void {
     const {loader} = this.stage, {problem} = loader;
     if (problem)
       this.stage.showLoading(sentences(problem.message, problem.hint), true);
+    else if (this.followProblem)
+      this.stage.showLoading(this.followProblem, true);
     else
       this.stage.showLoading(loader.isLoading ? 'Loading…' : sentences(this.stage.cutText), false);
   }
@@ -214,25 +258,33 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     const {layout, base} = this.state,
                    isSame = update.version === layout.version && base.relative(update.endNs) <= layout.end;
     if (isSame && update.state === layout.state) return;
-    this.refreshSoon();
+    this.refresher.request();
   }
 
-  private refreshSoon(): void {
-    if (this.layoutTimer === 0) this.layoutTimer = window.setTimeout(() => void this.refreshLayout(), kLayoutPauseMs);
+  watchRefused(): void {
+    this.followProblem ||=
+        'New events are not shown: the aggregator is away, or too many pages follow captures. The page tries again.';
+    this.loadingChanged();
+    this.refresher.request();
   }
 
+  watchOpened(): void {
+    this.followProblem = '';
+    this.loadingChanged();
+  }
+
+  // Of the refresher.
   private async refreshLayout(): Promise<void> {
-    this.layoutTimer = 0;
     const {state} = this, before = state.layout.end;
     try {
       const json = await this.api.layout(state.captureId);
-      // Without events there was no moment to count from; now there is.
-      if (state.base.originNs === 0n && json.begin_ns !== '0') return location.reload();
+      if (this.closed) return;
       state.updateLayout(json);
+      if (!this.watch || this.watch.isOpen) this.followProblem = '';
     } catch (error) {
-      return this.toasts.fail('The capture cannot be followed', error);
+      if (!this.closed) this.failToFollow(error);
+      return;
     }
-    if (this.closed) return;
     if (state.follow && state.layout.end > before) {
       const {span} = state.viewport;
       state.viewport.show(state.layout.end - span * 0.95, state.layout.end + span * 0.05);
@@ -241,19 +293,33 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     if (!state.layout.live) {
       this.watch?.close();
       this.watch = null;
+      this.followProblem = '';
       state.follow = false;
     }
+    this.loadingChanged();
     this.topBar.update();
     this.tracksChanged();
+  }
+
+  private failToFollow(error: unknown): void {
+    const {message, hint} = describeError(error);
+    if (error instanceof ApiError && error.status === 404) {
+      this.watch?.close();
+      this.watch = null;
+      this.followProblem = sentences(message, 'Nothing further of it can be shown; it may have been deleted');
+    } else {
+      this.followProblem = sentences(`new events are not shown: ${message}`, hint);
+    }
+    this.loadingChanged();
   }
 
   // The minimap needs the whole capture, which the window may not show. It takes the first block of streams.
   private async loadOverview(): Promise<void> {
     const {state} = this, {layout, viewport, base} = state, now = performance.now();
-    if (!layout.streams.length || (!layout.live && viewport.span > (layout.end - layout.begin) * 0.5) ||
-        now < this.overviewAt)
+    if (!layout.streams.length || layout.end <= layout.begin || this.isOverviewLoading || now < this.overviewAt ||
+        (!layout.live && viewport.span > (layout.end - layout.begin) * 0.5))
       return;
-    this.overviewAt = now + kOverviewPauseMs;
+    this.isOverviewLoading = true;
     const streams = layout.streams.slice(0, kBlockStreams).map(stream => stream.number).join(',');
     try {
       const answer = await this.api.spans(
@@ -266,6 +332,9 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       this.tileArrived(tile);
     } catch {
       // The minimap stays empty; what keeps the aggregator from answering is shown for the window itself.
+    } finally {
+      this.isOverviewLoading = false;
+      this.overviewAt = performance.now() + kOverviewPauseMs;
     }
   }
 
@@ -285,15 +354,25 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   fitSelection(): void {
-    const {box, span, viewport} = this.state, chosen = box ?? span;
+    const {box, viewport} = this.state, chosen = box ?? this.picked() ?? this.state.span;
     if (!chosen) return this.toasts.say('Nothing is selected: click a span or drag a box.');
     const margin = Math.max(20, (chosen.to - chosen.from) * 0.05);
     viewport.show(chosen.from - margin, chosen.to + margin);
     this.viewChanged();
   }
 
+  // The time from the first to the last picked span.
+  private picked(): {from: number, to: number}|null {
+    const {picks} = this.state;
+    if (!picks.length) return null;
+    return {
+      from: Math.min(...picks.map(pick => pick.from)),
+      to: Math.max(...picks.map(pick => pick.from + pick.duration))
+    };
+  }
+
   markSelection(): void {
-    const chosen = this.state.box ?? this.state.span;
+    const chosen = this.state.box ?? this.picked() ?? this.state.span;
     if (chosen && chosen.to > chosen.from) {
       this.markers.add(chosen.from);
       this.markers.add(chosen.to);
@@ -327,6 +406,16 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.reveal(best.stream, best.row, best.from, Math.min(best.to, best.from + this.state.viewport.span / 2));
   }
 
+  followChain(upstream: boolean): void {
+    this.openPanel('details');
+    this.details.followChain(upstream);
+  }
+
+  nextGrouping(): void {
+    const at = kGroupings.findIndex(([name]) => name === this.state.tree.grouping);
+    this.filter.group(kGroupings[(at + 1) % kGroupings.length][0]);
+  }
+
   escape(): void {
     if (this.dock.shown) return this.dock.show('');
     this.chooseSpan(null);
@@ -337,8 +426,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.navigation.go('/');
   }
 
-  showCertificate(): void {
-    this.navigation.go(`/capture/${encodeURIComponent(this.state.captureId)}/certificate`);
+  showAbout(): void {
+    this.navigation.go(`/capture/${encodeURIComponent(this.state.captureId)}/about`);
   }
 
   setFollow(follow: boolean): void {
@@ -356,7 +445,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       label,
       hint,
       action: () => {
-        location.assign(api.exportAddress(state.captureId, {from, to, format}));
+        // With the attribute an error is a failed download, and the page stays.
+        element('a', {href: api.exportAddress(state.captureId, {from, to, format}), download: ''}).click();
       }
     });
     return [
@@ -366,6 +456,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       file('Window as Chrome trace', 'chrome-json', '.json'),
       file('Window as JSON', 'json', '.json'),
       file('Summary', 'summary-text', '.txt'),
+      {label: 'Other formats…', hint: 'with progress', action: () => this.showAbout()},
       {
         label: 'Table of the view',
         hint: '.csv',
@@ -379,16 +470,14 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   // --- export
 
-  // Exports select by rank: streams without one are in a file only if all streams are.
-  private windowQuery(): {from: string, to: string, gids?: string} {
+  private windowQuery(): {from: string, to: string, streams?: string} {
     const {state} = this, {viewport, base, layout} = state;
     const shown = this.pointer.shownStreams();
-    const ranks = shown.map(number => layout.streams[layout.index(number)]?.gid).filter(gid => typeof gid === 'number');
-    const isAll = shown.length >= layout.streams.length || ranks.length === 0;
+    const isAll = shown.length >= layout.streams.length || shown.length === 0;
     return {
       from: base.absolute(Math.max(layout.begin, viewport.from)),
       to: base.absolute(Math.min(layout.end + 1, viewport.to)),
-      ...(isAll ? {} : {gids: formatRanges(ranks as number[])})
+      ...(isAll ? {} : {streams: formatRanges(shown)})
     };
   }
 
@@ -432,15 +521,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     ctx.font = `${Math.round(11 * scale)}px system-ui, sans-serif`;
     ctx.textBaseline = 'middle';
     for (let i = 0; i < visible.count; ++i) {
-      const track = visible.tracks[i],
-            indent = (track.kind === 'instance'   ? 6
-                          : track.kind === 'rank' ? 18
-                                                  : 30) *
-          scale;
-      const text = track.kind === 'instance' ? this.state.layout.instances[track.instance]?.label
-          : track.kind === 'rank'            ? this.state.streamLabel(track.stream)
-                                             : track.row?.name;
-      ctx.fillText(text ?? '', indent, head + (visible.unit[i] + 0.5) * painter.unitPx, tree - indent - 4);
+      const track = visible.tracks[i], indent = (12 * track.level - 6) * scale;
+      ctx.fillText(track.label, indent, head + (visible.unit[i] + 0.5) * painter.unitPx, tree - indent - 4);
     }
     picture.toBlob(blob => {
       if (blob) download(fileName(this.state.layout.name, '.png'), blob);
@@ -472,7 +554,9 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     history.replaceState(
         null, '',
         `${location.pathname}?${
-            query.length < 30000 ? query : formatViewState({...parseViewState(query), open: [], hidden: []})}`);
+            query.length < 30000
+                ? query
+                : formatViewState({...parseViewState(query), open: [], hidden: [], closedInstances: [], picks: []})}`);
   }
 
   private warnings(): HTMLElement {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import * as flag from '../model/span_tile';
-import {formatCount, formatDuration, formatMoment} from '../model/text_format';
+import {formatCount, formatDuration, formatMoment, formatValue} from '../model/text_format';
 import {Track} from '../model/track_tree';
 import {element, replaceChildren} from '../widgets/dom';
 
@@ -61,8 +61,7 @@ export class Tooltip {
     const gap = stream?.gaps.find(entry => time >= entry.from && time <= entry.to);
     if (!counter && !gap) return this.hide();
     replaceChildren(
-        this.element,
-        counter && element('div', {class: 'tooltip-title'}, `${Number(counter.value.toPrecision(4))} ${counter.unit}`),
+        this.element, counter && element('div', {class: 'tooltip-title'}, formatValue(counter.value, counter.unit)),
         counter && element('div', {class: 'faint'}, `${track.row?.name ?? ''} at ${formatMoment(time)}`),
         gap && element('div', {class: 'tooltip-title'}, gapText(gap)),
         gap && element('div', {class: 'faint'}, gap.reason));

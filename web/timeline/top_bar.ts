@@ -8,7 +8,7 @@ import {TimelineHost} from './timeline_host';
 export interface TopBarActions {
   showManager(): void;
   showHelp(): void;
-  showCertificate(): void;
+  showAbout(): void;
   fit(): void;
   setFollow(follow: boolean): void;
   exportItems(): MenuItem[];
@@ -40,7 +40,7 @@ export class TopBar {
     const back = iconButton('back', 'All captures', () => actions.showManager(), {class: 'icon-button back'});
     append(
         this.element, back, this.name, this.state,
-        element('button', {type: 'button', class: 'plain', onclick: () => actions.showCertificate()}, 'Certificate'),
+        element('button', {type: 'button', class: 'plain', onclick: () => actions.showAbout()}, 'About'),
         element('span', {class: 'grow'}), search, element('span', {class: 'grow'}),
         element('span', {class: 'segments', role: 'group', 'aria-label': 'Tools'}, ...this.tools),
         iconButton('fit', 'Show the whole capture (0)', () => actions.fit()), this.follow,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import {SpanTile} from '../model/span_tile';
 import {formatDuration, formatShortCount} from '../model/text_format';
-import {Track} from '../model/track_tree';
+import {kSectionNames} from '../model/track_kinds';
+import {rowKey, toggle, Track} from '../model/track_tree';
 import {element, iconButton} from '../widgets/dom';
 
 import {kUnit} from './painter';
@@ -14,7 +15,22 @@ interface Line {
   label: HTMLElement;
   meta: HTMLElement;
   track: Track|null;
-  shown: string;  // what the line shows, so that unchanged lines are not touched
+  shown: Shown;
+}
+
+// What a line shows, so that unchanged lines are not touched.
+interface Shown {
+  key: string;
+  label: string;
+  unit: number;
+  units: number;
+  expanded: boolean;
+  pinned: boolean;
+  active: boolean;
+  mode: string;
+  count: number;
+  lost: number;
+  index: number;
 }
 
 // What scrolls the tracks.
@@ -70,12 +86,12 @@ export class TreePanel {
   toggle(track: Track): void {
     const {tree} = this.host.state;
     if (track.kind === 'row') return;
-    const set = track.kind === 'instance' ? tree.collapsedInstances : tree.expanded;
-    const key = track.kind === 'instance' ? track.instance : track.stream;
-    if (set.has(key))
-      set.delete(key);
+    if (track.kind === 'group')
+      toggle(tree.collapsed, track.key);
+    else if (track.kind === 'section')
+      tree.toggleSection(track.stream, track.section);
     else
-      set.add(key);
+      toggle(tree.expanded, track.stream);
     this.host.tracksChanged();
   }
 
@@ -85,7 +101,26 @@ export class TreePanel {
     const meta = element('span', {class: 'tree-meta'});
     const box = element(
         'div', {class: 'tree-line', role: 'treeitem', id: `tree-line-${this.lines.length}`}, caret, label, meta);
-    const line: Line = {element: box, caret, label, meta, track: null, shown: ''};
+    const line: Line = {
+      element: box,
+      caret,
+      label,
+      meta,
+      track: null,
+      shown: {
+        key: '',
+        label: '',
+        unit: 0,
+        units: 0,
+        expanded: false,
+        pinned: false,
+        active: false,
+        mode: '',
+        count: 0,
+        lost: 0,
+        index: -1
+      }
+    };
     box.addEventListener('pointerenter', () => this.showTools(line));
     line.element.addEventListener('click', event => {
       if (!line.track || (event.target as Element).closest('button')) return;
@@ -98,18 +133,30 @@ export class TreePanel {
 
   private fill(line: Line, track: Track, unit: number, index: number, mode: string): void {
     const {state} = this.host, stream = track.stream >= 0 ? state.layout.stream(track.stream) : undefined;
-    const isActive = track.key === this.active;
-    const shown = [
-      track.key, unit, track.units, track.expanded, track.pinned, isActive, mode, track.count, stream?.lost, index
-    ].join('|');
-    if (line.shown === shown && !line.element.hidden) return;
-    line.shown = shown;
+    const isActive = track.key === this.active, lost = stream?.lost ?? 0, {shown} = line;
+    if (shown.key === track.key && shown.label === track.label && shown.unit === unit && shown.units === track.units &&
+        shown.expanded === track.expanded && shown.pinned === track.pinned && shown.active === isActive &&
+        shown.mode === mode && shown.count === track.count && shown.lost === lost && shown.index === index &&
+        !line.element.hidden)
+      return;
+    shown.key = track.key;
+    shown.label = track.label;
+    shown.unit = unit;
+    shown.units = track.units;
+    shown.expanded = track.expanded;
+    shown.pinned = track.pinned;
+    shown.active = isActive;
+    shown.mode = mode;
+    shown.count = track.count;
+    shown.lost = lost;
+    shown.index = index;
     const {element: box} = line;
     box.hidden = false;
     box.className = `tree-line ${track.kind}${isActive ? ' active' : ''}${track.pinned ? ' pinned' : ''}`;
     box.style.transform = `translateY(${unit * kUnit}px)`;
     box.style.height = `${track.units * kUnit}px`;
-    box.setAttribute('aria-level', String(track.kind === 'instance' ? 1 : track.kind === 'rank' ? 2 : 3));
+    box.style.paddingLeft = `${4 + 10 * (track.level - 1) + (track.kind === 'row' ? 6 : 0)}px`;
+    box.setAttribute('aria-level', String(track.level));
     box.setAttribute('aria-posinset', String(index + 1));
     box.setAttribute('aria-setsize', String(state.tree.pinnedTracks.length + state.tree.tracks.length));
     if (track.kind === 'row')
@@ -123,17 +170,26 @@ export class TreePanel {
   // One set of buttons for all lines, at the one under the pointer.
   private showTools(line: Line): void {
     this.toolsLine = line;
-    if (!line.track || line.track.kind === 'row') return this.tools.remove();
-    this.pinButton.hidden = line.track.kind === 'instance';
+    const {track} = line;
+    if (!track || track.kind === 'section' || (track.kind === 'row' && track.row!.row < 0) ||
+        (track.kind === 'group' && this.host.state.tree.groupsRows))
+      return this.tools.remove();
+    this.pinButton.hidden = track.kind === 'group';
     line.element.appendChild(this.tools);
   }
 
   private fillTexts(line: Line, track: Track, mode: string): void {
     const {state} = this.host;
     line.meta.className = 'tree-meta';
-    if (track.kind === 'instance') {
+    line.label.textContent = track.label;
+    if (track.kind === 'section' || (track.kind === 'group' && (track.instance < 0 || track.level > 1))) {
+      line.meta.textContent = formatShortCount(track.count);
+      line.element.title =
+          `${track.label}: ${track.count} ${track.kind === 'section' || state.tree.groupsRows ? 'rows' : 'ranks'}`;
+      return;
+    }
+    if (track.kind === 'group') {
       const instance = state.layout.instances[track.instance];
-      line.label.textContent = instance?.label ?? `instance ${track.instance}`;
       line.meta.textContent = instance?.boundKnown ? `±${formatDuration(instance.boundNs)}` : 'clock not aligned';
       line.element.title = `${line.label.textContent}: ${track.count} ranks; times are within ${line.meta.textContent}`;
       return;
@@ -141,7 +197,6 @@ export class TreePanel {
     const stream = state.layout.stream(track.stream);
     if (!stream) return;
     if (track.kind === 'rank') {
-      line.label.textContent = stream.label;
       line.meta.textContent = stream.lost > 0 ? `${formatShortCount(stream.lost)} lost`
           : stream.ownTime ? 'own time'
                            : '';
@@ -152,35 +207,43 @@ export class TreePanel {
               stream.boundKnown ? '±' + formatDuration(stream.boundNs) : 'an unknown bound'}`;
       return;
     }
-    // The rank is in the line above; a row's own part would be cut off behind it.
-    line.label.textContent = track.row!.name.replace(/^gid\d+-nc\d+-/, '');
-    line.meta.textContent = track.row!.source === 'counter' ? track.row!.unit : mode;
-    line.element.title =
-        `${track.row!.name} (${track.row!.source})` + (mode === 'bins' ? ': items stand for several events' : '');
+    line.meta.textContent = track.row!.source === 'counter' ? track.row!.unit
+        : track.row!.row < 0                                ? 'not loaded'
+                                                            : mode;
+    line.element.title = `${stream.label} · ${track.row!.name} (${track.row!.source})` +
+        (mode === 'bins' ? ': items stand for several events' : '');
   }
 
   private modeOf(track: Track, tileOf: {tileOf(stream: number): SpanTile|null}): string {
-    const row = tileOf.tileOf(track.stream)?.byStream.get(track.stream)?.find(other => other.row === track.row?.row);
+    const rows = tileOf.tileOf(track.stream)?.byStream.get(track.stream);
+    let row = null;
+    for (let i = 0; rows && i < rows.length; ++i)
+      if (rows[i].row === track.row?.row) row = rows[i];
     return !row || row.isCounter ? '' : row.exact ? 'exact' : 'bins';
   }
 
   private pin(track: Track|null): void {
-    if (!track || track.stream < 0) return;
-    const {pinned} = this.host.state.tree;
-    if (pinned.has(track.stream))
-      pinned.delete(track.stream);
+    const {tree} = this.host.state;
+    if (track?.kind === 'rank')
+      toggle(tree.pinned, track.stream);
+    else if (track?.kind === 'row' && track.row!.row >= 0)
+      toggle(tree.pinnedRows, rowKey(track.stream, track.row!.row));
     else
-      pinned.add(track.stream);
+      return;
     this.host.tracksChanged();
   }
 
   private hide(track: Track|null): void {
     if (!track) return;
-    const {tree, layout} = this.host.state;
-    const hidden = track.kind === 'instance'
-        ? layout.streams.filter(stream => stream.instance === track.instance).map(s => s.number)
-        : [track.stream];
-    hidden.forEach(stream => tree.hidden.add(stream));
+    const {tree} = this.host.state;
+    if (track.kind === 'row' && track.row!.row >= 0)
+      tree.hiddenRows.add(rowKey(track.stream, track.row!.row));
+    else if (track.kind === 'rank')
+      tree.hidden.add(track.stream);
+    else if (track.kind === 'group' && !tree.groupsRows)
+      tree.streamsOf(track).forEach(stream => tree.hidden.add(stream));
+    else
+      return;
     this.host.tracksChanged();
   }
 
@@ -207,17 +270,30 @@ export class TreePanel {
       this.pin(track);
     else if (event.key === 'h')
       this.hide(track);
+    else if (event.key === 'c')
+      this.toggleKind(track.kind === 'section' ? track.section : track.row?.section);
+    else if (event.key === 'C')
+      this.toggleKind(undefined);
     else
       return;
     event.preventDefault();
     event.stopPropagation();
   }
 
+  // Collapses or expands a kind of rows on all ranks; without a kind, all kinds.
+  private toggleKind(section: string|undefined): void {
+    const {tree} = this.host.state, isOpen = !kSectionNames.every(([name]) => tree.closedSections.has(name));
+    if (section === undefined)
+      for (const [name] of kSectionNames) tree.setSection(name, !isOpen);
+    else
+      tree.setSection(section, tree.closedSections.has(section));
+    this.host.tracksChanged();
+  }
+
   private leave(track: Track, all: Track[], at: number): void {
     if (track.kind !== 'row' && track.expanded) return this.toggle(track);
-    const wanted = track.kind === 'row' ? 'rank' : 'instance';
     for (let i = at; i >= 0; --i)
-      if (all[i].kind === wanted) return this.moveTo(all[i]);
+      if (all[i].level < track.level) return this.moveTo(all[i]);
   }
 
   private moveTo(track: Track): void {

@@ -101,10 +101,17 @@ export class DataTable<Row> {
     });
   }
 
+  // Whoever uses the keyboard keeps the place in the table when its rows are made again.
   private build(): void {
+    const {activeElement} = document;
+    const place = activeElement && this.body.contains(activeElement) ? placeOf(activeElement) : '';
     this.body.textContent = '';
     this.order = this.sorted();
     this.addRows(true);
+    if (place)
+      [...this.body.querySelectorAll<HTMLElement>('a, button, [tabindex]')]
+          .find(other => placeOf(other) === place)
+          ?.focus({preventScroll: true});
     this.rest.hidden = this.rows.length <= this.rowsMax;
     this.rest.textContent = `${this.rows.length - this.rowsMax} more rows are not shown; sort or filter to see them.`;
   }
@@ -136,6 +143,13 @@ export class DataTable<Row> {
     }
     return made;
   }
+}
+
+// Names an element by the first link of its row, or else the row's number, and by its place in the row.
+function placeOf(inner: Element): string {
+  const row = inner.closest('tr'), cell = inner.closest('td');
+  const key = row?.querySelector('a')?.getAttribute('href') ?? row?.rowIndex;
+  return [key, cell?.cellIndex, cell ? [...cell.querySelectorAll('*')].indexOf(inner) : ''].join('|');
 }
 
 function classOf<Row>(column: Column<Row>): string|undefined {

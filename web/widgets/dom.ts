@@ -4,6 +4,9 @@ import {safeText} from '../model/safe_text';
 type Child = Node|string|number|null|undefined|false;
 type Attributes = Record<string, string|number|boolean|EventListener|undefined>;
 
+// Attributes that people see or hear.
+const kTextAttributes = ['title', 'aria-label', 'placeholder'];
+
 // Makes an element. Attributes that begin with "on" are listeners; text becomes text nodes, never markup.
 export function element<K extends keyof HTMLElementTagNameMap>(
     tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
@@ -13,7 +16,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
     if (typeof value === 'function')
       made.addEventListener(key.slice(2), value);
     else
-      made.setAttribute(key, value === true ? '' : String(value));
+      made.setAttribute(key, value === true ? '' : kTextAttributes.includes(key) ? safeText(value) : String(value));
   }
   append(made, ...children);
   return made;

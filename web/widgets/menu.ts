@@ -33,6 +33,10 @@ export class Menu {
     });
   }
 
+  set label(text: string) {
+    this.opener.textContent = text;
+  }
+
   private open(): void {
     this.list.textContent = '';
     for (const item of this.items()) {

@@ -39,6 +39,11 @@ class EventAttributes {
     return header_->streams[record.stream].description.identity.kind == StreamKind::kFramework;
   }
 
+  // Returns how far the record's start can be from the truth, or nullopt if that is not known.
+  std::optional<uint64_t> BoundOf(const TimelineRecord& record) {
+    return bounds_ ? bounds_->Of(record) : std::nullopt;
+  }
+
   // How often a prefix may be put before a name that is taken; after that a number is appended.
   static constexpr int kPrefixesMax = 4;
 

@@ -63,6 +63,8 @@ class AccessTest(SecureCase):
                            "DeleteCapture needs admin")
         self.check_refused(self.cli_as(self.alice, "captures", "delete", capture),
                            "DeleteCapture needs admin")
+        self.check_refused(self.cli_as(self.eve, "captures", "star", capture), "UpdateCapture needs operator")
+        self.assertEqual(self.fleet.cli("captures", "tag", capture, "baseline").returncode, 0)
         # Agents and people are apart, and who is in no rule is nobody.
         self.check_refused(self.cli_as(self.agent, "status"), "'agents' has the role agent")
         mallory = self.ca.issue("mallory", "URI:neurontrace:admin")
@@ -81,15 +83,17 @@ class AccessTest(SecureCase):
                  if line.get("capture") == capture or line["action"] == "call"]
         for expected in (("capture.start", "root", "done"), ("capture.stop", "root", "done"),
                          ("export", "eve", "done"), ("call", "eve", "refused"), ("call", "agents", "refused"),
-                         ("capture.delete", "root", "done")):
+                         ("capture.update", "root", "done"), ("capture.delete", "root", "done")):
             self.assertIn(expected, lines)
+        self.assertIn("+baseline", [line.get("detail") for line in self.audit() if line["action"] == "capture.update"])
         self.assertTrue(all(line["from"].startswith("ipv4:127.0.0.1:") for line in self.audit()
                             if line.get("caller") in ("root", "eve", "alice") and line["action"] != "call"))
         # Refused calls say whose they were, and what they were about.
         refused = [line for line in self.audit() if line["outcome"] == "refused"]
         self.assertTrue(all("127.0.0.1" in line.get("from", "") for line in refused), refused)
         about = [(line["action"], line.get("caller")) for line in refused if line.get("capture") == capture]
-        for expected in (("capture.stop", "eve"), ("export", "eve"), ("capture.delete", "eve"), ("capture.delete", "alice")):
+        for expected in (("capture.stop", "eve"), ("export", "eve"), ("capture.update", "eve"), ("capture.delete", "eve"),
+                         ("capture.delete", "alice")):
             self.assertIn(expected, about)
 
     def test_handshakes_that_fail_are_written_down(self):
@@ -113,7 +117,8 @@ class AccessTest(SecureCase):
         other = self.start_capture()
         self.check_refused(self.cli_as(self.alice, "capture", "start"), "choose one with --job")
         self.check_refused(self.cli_as(self.alice, "capture", "start", "--job", "team-b"), "but this capture is of team-b")
-        for command in (("captures", "show"), ("capture", "stop"), ("export", "-o", self.fleet.dir / "x.pftrace")):
+        for command in (("captures", "show"), ("capture", "stop"), ("captures", "star"),
+                        ("export", "-o", self.fleet.dir / "x.pftrace")):
             self.check_refused(self.cli_as(self.alice, *command, other), f"no capture has an id that begins with '{other}'")
         self.assertFalse((self.fleet.dir / "x.pftrace").exists())
         self.assertNotIn(other, self.cli_as(self.alice, "captures").stdout)

@@ -44,6 +44,14 @@
 {{- if and .Values.aggregator.enabled .Values.aggregator.kubernetesTokens.enabled (not .Values.aggregator.access) -}}
 {{- fail "aggregator.kubernetesTokens: no service account has a role; add rules to aggregator.access with service-account = \"NAMESPACE/NAME\"" -}}
 {{- end -}}
+{{- if .Values.aggregator.view.enabled -}}
+{{- if has (int .Values.aggregator.view.port) (list (int .Values.aggregator.port) (int .Values.aggregator.healthPort)) -}}
+{{- fail "aggregator.view.port: gRPC or the health page has this port; set another one" -}}
+{{- end -}}
+{{- if and .Values.networkPolicy.enabled .Values.aggregator.view.hosts (not .Values.networkPolicy.viewFrom) -}}
+{{- fail "networkPolicy.viewFrom: aggregator.view.hosts names hosts of the page, and nothing may reach it; set where the ingress controller runs, as [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ingress-nginx}}}]" -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.agent.processScan (not .Values.agent.hostPID) -}}
 {{- fail "agent.processScan requires agent.hostPID=true; set both, or set agent.processScan=false" -}}
 {{- end -}}

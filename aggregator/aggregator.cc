@@ -340,7 +340,6 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
   Restore();  // before the sequence runs: until then this thread may use the coordinator
   sequence_thread_ = std::thread([this] { world_->sequence.Run(); });
   owners_.exports->standing().Begin();
-  digests_.Begin();
 }
 
 Aggregator::Core::~Core() {
@@ -402,6 +401,7 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> Aggregator::Core::StartServer(
                                          {&ingest_.gateway(), &ingest_.artifacts(),
                                           &owners_.clocks->gateway(), &operator_service_}}));
   world_->health.Set(kServingCondition, true);
+  digests_.Begin();
   return server;
 }
 

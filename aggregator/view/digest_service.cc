@@ -129,13 +129,15 @@ void DigestService::RunPass() {
 }
 
 absl::Status DigestService::BuildCapture(const CaptureRecord& record, Known& known) {
-  StoreChunkSource source(store_.OpenSnapshot(record.id), record);
-  ASSIGN_OR_RETURN(const CaptureDescription capture, source.Describe());
+  ASSIGN_OR_RETURN(const CaptureDescription capture,
+                   StoreChunkSource(store_.OpenSnapshot(record.id), record).Describe());
   known.behind = 0;
   known.is_done = true;
   bool is_logged = false;
   for (const StreamDescription& stream : capture.streams) {
     step_began_ns_ = SteadyNs();
+    // One for each stream, as a snapshot keeps what is deleted meanwhile on the disk.
+    StoreChunkSource source(store_.OpenSnapshot(record.id), record);
     const auto built = builder_.BuildStream(source, record.id, stream, known.has_ended,
                                             known.retry_at[stream.number], *this);
     if (built.ok()) {

@@ -34,6 +34,7 @@
 #include "aggregator/storage/session_store.h"
 #include "aggregator/storage/storage.h"
 #include "aggregator/triggers/trigger_service.h"
+#include "aggregator/view/digest_service.h"
 #include "aggregator/view/view_service.h"
 #include "aggregator/web/page_service.h"
 #include "lib/base/clock.h"
@@ -252,6 +253,7 @@ class Aggregator::Core final : private CommitObserver {
   DaemonProcess process_;
   StreamingCallLimiter watches_;
   ViewService views_;
+  DigestService digests_;
   PreviewReaper previews_;
   CaptureAudit capture_audit_;
   SessionStore sessions_;
@@ -283,6 +285,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
               .registry = *world_->registry,
               .clock = world_->clock,
               .callers_have_names = security_.has_tls()}),
+      digests_({owners_.storage->store(), *world_->registry}),
       previews_(owners_.storage->store(), world_->clock),
       capture_audit_(owners_.access->audit()),
       sessions_({*owners_.storage, world_->clock, capture_metrics_}),
@@ -398,6 +401,7 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> Aggregator::Core::StartServer(
                                          {&ingest_.gateway(), &ingest_.artifacts(),
                                           &owners_.clocks->gateway(), &operator_service_}}));
   world_->health.Set(kServingCondition, true);
+  digests_.Begin();
   return server;
 }
 

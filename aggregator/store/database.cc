@@ -31,9 +31,11 @@ std::string WalDamageNote(const std::string& path) {
 }
 
 // RocksDB opens a database only with all of its families. A family that a newer version has added
-// must not turn the clear message about the format into an obscure one.
-void AddForeignFamilies(const std::string& path, rocksdb::Env* env,
-                        std::vector<rocksdb::ColumnFamilyDescriptor>& families) {
+// must not turn the clear message about the format into an obscure one. A store of an older version
+// may lack the last families: opened to write it gets them, opened to read it stays without, and
+// nothing asks for them.
+void FitFamilies(const std::string& path, rocksdb::Env* env, bool to_read,
+                 std::vector<rocksdb::ColumnFamilyDescriptor>& families) {
   std::vector<std::string> names;
   if (!rocksdb::DB::ListColumnFamilies(DatabaseOptions(env), path, &names).ok()) return;  // is new
   for (const std::string& name : names) {
@@ -41,6 +43,10 @@ void AddForeignFamilies(const std::string& path, rocksdb::Env* env,
                                       [&](const auto& family) { return family.name == name; });
     if (!is_known) families.emplace_back(name, rocksdb::ColumnFamilyOptions());
   }
+  if (!to_read) return;
+  std::erase_if(families, [&](const rocksdb::ColumnFamilyDescriptor& family) {
+    return std::find(names.begin(), names.end(), family.name) == names.end();
+  });
 }
 
 }  // namespace
@@ -157,7 +163,7 @@ absl::Status Database::ForgetWalDamage() {
 
 rocksdb::Status Database::TryOpen(rocksdb::WALRecoveryMode mode, bool to_read) {
   auto families = FamilyDescriptors();
-  AddForeignFamilies(path_, env_, families);
+  FitFamilies(path_, env_, to_read, families);
   rocksdb::DBOptions options = DatabaseOptions(env_);
   options.wal_recovery_mode = mode;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;

@@ -24,8 +24,9 @@ enum class Family : uint8_t {
   kClockObservations,
   kClockModels,
   kArtifacts,
+  kDigests,
 };
-inline constexpr size_t kFamilyCount = 10;
+inline constexpr size_t kFamilyCount = 11;
 // Returns the name by which RocksDB and docs/formats/store.md know the family. Pure.
 std::string_view FamilyName(Family family);
 

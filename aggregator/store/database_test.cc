@@ -147,5 +147,25 @@ TEST(DatabaseOptionsTest, LeavesHalfOfTheDescriptorsForFilesToOthers) {
   EXPECT_EQ(limits::StoreFilesOpenMax(1u << 20), 512u);
 }
 
+// A family that came with a later version.
+TEST(DatabaseTest, StoreOfAnOlderVersionLacksAFamily) {
+  const std::unique_ptr<rocksdb::Env> env(rocksdb::NewMemEnv(rocksdb::Env::Default()));
+  {
+    const auto database = Database::Open("/store", env.get());
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE((*database)->Put(Family::kAgents, "agent", "value", true).ok());
+    ASSERT_TRUE((*database)->db().DropColumnFamily((*database)->family(Family::kDigests)).ok());
+  }
+  {
+    const auto database = Database::OpenToRead("/store", env.get());
+    ASSERT_TRUE(database.ok()) << database.status();
+    EXPECT_EQ((*database)->Get(Family::kAgents, "agent").value(), "value");
+  }
+  const auto database = Database::Open("/store", env.get());
+  ASSERT_TRUE(database.ok()) << database.status();
+  EXPECT_TRUE((*database)->Put(Family::kDigests, "key", "value", false).ok());
+  EXPECT_EQ((*database)->Get(Family::kDigests, "key").value(), "value");
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -81,6 +81,13 @@ std::string ClockModel(const CaptureId& capture, uint32_t version, uint32_t row)
   return key;
 }
 
+std::string Digest(const CaptureId& capture, uint32_t stream, uint8_t level, uint64_t first) {
+  std::string key = Stream(capture, stream);
+  PutBigEndian(key, level);
+  PutBigEndian(key, first);
+  return key;
+}
+
 // Adds one to the prefix as a number, without its trailing 0xff bytes.
 std::string PrefixEnd(std::string_view prefix) {
   std::string end(prefix);
@@ -118,6 +125,14 @@ std::optional<ClockModelKey> ParseClockModel(std::string_view key) {
   const auto version = ParseStream(key.substr(0, kStreamKeyBytes));
   return ClockModelKey{version->capture, version->stream,
                        GetBigEndian<uint32_t>(key.substr(kStreamKeyBytes))};
+}
+
+std::optional<DigestKey> ParseDigest(std::string_view key) {
+  if (key.size() != kStreamKeyBytes + 9) return std::nullopt;
+  const auto stream = ParseStream(key.substr(0, kStreamKeyBytes));
+  return DigestKey{stream->capture, stream->stream,
+                   GetBigEndian<uint8_t>(key.substr(kStreamKeyBytes)),
+                   GetBigEndian<uint64_t>(key.substr(kStreamKeyBytes + 1))};
 }
 
 }  // namespace neurontrace::keys

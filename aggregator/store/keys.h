@@ -31,6 +31,8 @@ std::string WorkerPrefix(std::string_view instance_id);
 // ClockModelVersion.
 std::string ClockModel(const CaptureId& capture, uint32_t version, uint32_t row);
 std::string ClockModelVersion(const CaptureId& capture, uint32_t version);
+// `digests`: capture id, stream number u32, level u8, first sequence u64.
+std::string Digest(const CaptureId& capture, uint32_t stream, uint8_t level, uint64_t first);
 
 // Returns a key greater than every key with this prefix. It is the smallest such key, unless all
 // bytes of the prefix are 0xff: then it is only greater than the keys of the forms above. To
@@ -59,9 +61,16 @@ struct ClockModelKey {
   uint32_t version = 0;
   uint32_t row = 0;
 };
+struct DigestKey {
+  CaptureId capture;
+  uint32_t stream = 0;
+  uint8_t level = 0;
+  uint64_t first = 0;
+};
 std::optional<StreamKey> ParseStream(std::string_view key);
 std::optional<ChunkKey> ParseChunk(std::string_view key);
 std::optional<ChunkIndexKey> ParseChunkIndex(std::string_view key);
 std::optional<ClockModelKey> ParseClockModel(std::string_view key);
+std::optional<DigestKey> ParseDigest(std::string_view key);
 
 }  // namespace neurontrace::keys

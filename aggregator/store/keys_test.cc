@@ -48,12 +48,19 @@ TEST(Keys, AreReadBack) {
   EXPECT_EQ(model->capture, id);
   EXPECT_EQ(model->version, 22u);
   EXPECT_EQ(model->row, 23u);
+  const auto digest = ParseDigest(Digest(id, 24, 3, 25));
+  ASSERT_TRUE(digest);
+  EXPECT_EQ(digest->capture, id);
+  EXPECT_EQ(digest->stream, 24u);
+  EXPECT_EQ(digest->level, 3u);
+  EXPECT_EQ(digest->first, 25u);
 }
 
 TEST(Keys, RejectsOtherLengths) {
   EXPECT_FALSE(ParseStream("short"));
   EXPECT_FALSE(ParseChunk(Stream(TestCaptureId(1), 1)));
   EXPECT_FALSE(ParseClockModel(Stream(TestCaptureId(1), 1)));
+  EXPECT_FALSE(ParseDigest(Chunk(TestCaptureId(1), 1, 1)));
   EXPECT_FALSE(ParseChunkIndex(Chunk(TestCaptureId(1), 1, 1)));
 }
 

@@ -63,6 +63,12 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
   store->clocks_ = std::make_unique<ClockEvidenceStore>(database, options.durability);
   store->clock_models_ = std::make_unique<ClockModelStore>(database, options.durability);
   RETURN_IF_ERROR(store->clock_models_->FinishDeletions());
+  store->digests_ = std::make_unique<DigestStore>(database);
+  // Only a note: what cannot be read of digests is read from the chunks.
+  if (const absl::Status status = store->digests_->FinishDeletions(); !status.ok()) {
+    store->notes_.push_back(fmt::format("digests of captures cannot be read, which slows views: {}",
+                                        std::string(status.message())));
+  }
   store->artifacts_ = std::make_unique<ArtifactStore>(database, path + "/artifacts");
   RETURN_IF_ERROR(store->artifacts_->Open());
   return store;
@@ -74,6 +80,7 @@ absl::StatusOr<ChunkStore::Deleted> Store::DeleteCapture(const CaptureId& id) {
   // recognised and removed at the next start by each part's own clean-up.
   RETURN_IF_ERROR(captures_->Delete(id));
   RETURN_IF_ERROR(clock_models_->Delete(id));
+  RETURN_IF_ERROR(digests_->Delete(id));
   RETURN_IF_ERROR(artifacts_->DeleteCapture(id));
   return chunks_->DeleteCapture(id);
 }

@@ -16,6 +16,7 @@
 #include "aggregator/store/clock_model_store.h"
 #include "aggregator/store/clock_record.h"
 #include "aggregator/store/database.h"
+#include "aggregator/store/digest_store.h"
 #include "aggregator/store/durability.h"
 #include "aggregator/store/inventory_store.h"
 #include "aggregator/store/store_check.h"
@@ -69,6 +70,8 @@ class Store {
   const ClockEvidenceStore& clocks() const { return *clocks_; }
   ClockModelStore& clock_models() { return *clock_models_; }
   const ClockModelStore& clock_models() const { return *clock_models_; }
+  DigestStore& digests() { return *digests_; }
+  const DigestStore& digests() const { return *digests_; }
 
   ArtifactStore& artifacts() { return *artifacts_; }
   const ArtifactStore& artifacts() const { return *artifacts_; }
@@ -109,6 +112,7 @@ class Store {
   std::unique_ptr<InventoryStore> inventory_;
   std::unique_ptr<ClockEvidenceStore> clocks_;
   std::unique_ptr<ClockModelStore> clock_models_;
+  std::unique_ptr<DigestStore> digests_;
   std::unique_ptr<ArtifactStore> artifacts_;
   std::string aggregator_id_;
   std::vector<std::string> notes_;

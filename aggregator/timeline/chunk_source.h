@@ -38,6 +38,9 @@ struct StreamDescription {
   // When the capture was suspended in the stream's worker, which is no loss, in the order of time.
   std::vector<Suspension> suspensions;
   uint64_t chunks = 0;
+  // Its chunks have sequences in [first_sequence, next_sequence); some may be missing.
+  uint64_t first_sequence = 0;
+  uint64_t next_sequence = 0;
   uint64_t events = 0;
   uint64_t first_timestamp_ns = 0;  // raw; both are 0 if there is no event
   uint64_t last_timestamp_ns = 0;

@@ -72,6 +72,7 @@ void FakeChunkSource::AddColumns(uint32_t stream, std::string_view columns) {
   }
   about.events += entry.event_count;
   ++about.chunks;
+  ++about.next_sequence;
   stored.chunks.push_back({CompressColumns(columns), static_cast<uint32_t>(columns.size()), false});
 }
 

@@ -34,6 +34,8 @@ StreamDescription DescriptionOf(StreamRecord record) {
   stream.gaps = std::move(record.gaps);
   stream.suspensions = std::move(record.suspensions);
   stream.chunks = record.chunks;
+  stream.first_sequence = record.first_sequence;
+  stream.next_sequence = record.next_sequence;
   stream.events = record.events;
   stream.first_timestamp_ns = record.first_timestamp_ns;
   stream.last_timestamp_ns = record.last_timestamp_ns;

@@ -130,12 +130,12 @@ absl::StatusOr<std::shared_ptr<const CaptureLayout>> CaptureViews::Layout(
 absl::StatusOr<ViewReading> CaptureViews::Read(const CaptureLayout& layout,
                                                const ViewRequest& request, bool takes_host_samples,
                                                const ViewCancel& cancelled, Exporter& exporter,
-                                               const EventFilter& types) {
+                                               const EventFilter& types, DigestFeed* digests) {
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
   StoreChunkSource stored(deps_.store.OpenSnapshot(layout.record().id), layout.record());
   ASSIGN_OR_RETURN(const EventQuery query, EventQuery::Parse(request.query));
   SelectedStreams source(stored, layout.capture(), layout.StreamNumbers(query, request.streams),
-                         chunks_max_);
+                         chunks_max_, digests);
   ExportRequest reading;
   reading.clocks = &layout.clocks();
   reading.no_flows = true;
@@ -151,21 +151,72 @@ absl::StatusOr<ViewReading> CaptureViews::Read(const CaptureLayout& layout,
                      .chunks_refused = source.chunks_refused()};
 }
 
-absl::StatusOr<std::string> CaptureViews::Spans(const CaptureRecord& record,
-                                                const ViewRequest& request,
-                                                const ViewCancel& cancelled) {
-  ASSIGN_OR_RETURN(const auto layout, Layout(record));
-  ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
-  SpanCollector collector(
-      {.from_ns = window.from_ns, .to_ns = window.to_ns, .pixels = request.pixels});
-  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, true, cancelled, collector));
+absl::StatusOr<std::unique_ptr<DigestFeed>> CaptureViews::FindDigests(
+    const CaptureLayout& layout, const ViewRequest& request,
+    const absl::flat_hash_set<uint32_t>& excluded, uint32_t& pixels) const {
+  ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
+  const std::vector<uint32_t> streams = layout.StreamNumbers({}, request.streams);
+  const DigestFeed::Capture capture{layout.capture(), layout.clocks(), streams};
+  DigestFeed::Window at{.from_ns = window.from_ns, .to_ns = window.to_ns};
+  const uint64_t chunks = DigestFeed::ChunksInWindow(capture, at);
+  if (chunks <= exact_chunks_max_) return nullptr;
+  StoreChunkSource stored(deps_.store.OpenSnapshot(layout.record().id), layout.record());
+  std::unique_ptr<DigestFeed> best;
+  for (uint32_t tried = pixels; tried > 0; tried /= 2) {
+    at.merge_ns = std::max<uint64_t>((window.to_ns - window.from_ns) / tried, 1);
+    ASSIGN_OR_RETURN(DigestFeed feed,
+                     DigestFeed::Make(deps_.store.digests(), stored, capture, at, excluded));
+    const bool is_better = best == nullptr || feed.chunks() > best->chunks();
+    if (is_better) {
+      best = std::make_unique<DigestFeed>(std::move(feed));
+      pixels = tried;
+    }
+    if (best->chunks() + chunks_max_ >= chunks) break;
+  }
+  return best;
+}
+
+absl::StatusOr<std::optional<SpanAnswer>> CaptureViews::CollectSpans(
+    const CaptureLayout& layout, const ViewRequest& request, const ViewCancel& cancelled,
+    absl::flat_hash_set<uint32_t>& excluded) {
+  ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
+  uint32_t pixels = request.pixels;
+  ASSIGN_OR_RETURN(const auto digests, FindDigests(layout, request, excluded, pixels));
+  SpanCollector collector({.from_ns = window.from_ns, .to_ns = window.to_ns, .pixels = pixels},
+                          digests.get());
+  ASSIGN_OR_RETURN(const ViewReading reading,
+                   Read(layout, request, true, cancelled, collector, {}, digests.get()));
+  if (digests != nullptr && !digests->conflicts().empty()) {
+    excluded.insert(digests->conflicts().begin(), digests->conflicts().end());
+    return std::nullopt;
+  }
   SpanAnswer answer = collector.Take();
+  if (digests != nullptr) {
+    answer.digested_chunks = digests->chunks();
+    answer.unreadable_chunks += digests->unreadable_chunks();
+  }
+  if (pixels < request.pixels) {
+    answer.cut += fmt::format("{}drawn at 1/{} of the resolution: the window has too many chunks",
+                              answer.cut.empty() ? "" : "; ", request.pixels / pixels);
+  }
   if (reading.chunks_refused > 0) {
     answer.unreadable_chunks -= std::min(answer.unreadable_chunks, reading.chunks_refused);
     answer.cut += fmt::format("{}the window has more than {} chunks: choose a shorter one",
                               answer.cut.empty() ? "" : "; ", chunks_max_);
   }
-  return EncodeSpans(answer, layout->version());
+  return answer;
+}
+
+// A stream is excluded at most once, so that the loop ends.
+absl::StatusOr<std::string> CaptureViews::Spans(const CaptureRecord& record,
+                                                const ViewRequest& request,
+                                                const ViewCancel& cancelled) {
+  ASSIGN_OR_RETURN(const auto layout, Layout(record));
+  absl::flat_hash_set<uint32_t> excluded;
+  while (true) {
+    ASSIGN_OR_RETURN(const auto answer, CollectSpans(*layout, request, cancelled, excluded));
+    if (answer) return EncodeSpans(*answer, layout->version());
+  }
 }
 
 absl::StatusOr<std::string> CaptureViews::Events(const CaptureRecord& record,

@@ -4,13 +4,17 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "aggregator/store/store.h"
 #include "aggregator/view/capture_layout.h"
+#include "aggregator/view/digest_feed.h"
 #include "aggregator/view/event_linker.h"
+#include "aggregator/view/span_answer.h"
 #include "aggregator/view/view_request.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
@@ -41,9 +45,10 @@ class CaptureViews {
     ViewClocks& clocks;
     const Clock& clock;
   };
-  // Chunks that one answer may read; a test sets fewer.
-  explicit CaptureViews(const Deps& deps, uint64_t chunks_max = limits::kViewChunksMax)
-      : deps_(deps), chunks_max_(chunks_max) {}
+  // Chunks that one answer may read, and from how many on it uses digests; a test sets fewer.
+  explicit CaptureViews(const Deps& deps, uint64_t chunks_max = limits::kViewChunksMax,
+                        uint64_t exact_chunks_max = limits::kViewExactChunksMax)
+      : deps_(deps), chunks_max_(chunks_max), exact_chunks_max_(exact_chunks_max) {}
 
   // Returns the layout, which may be a few seconds old while the capture runs.
   absl::StatusOr<std::shared_ptr<const CaptureLayout>> Layout(const CaptureRecord& record);
@@ -70,16 +75,31 @@ class CaptureViews {
     uint64_t made_at_ns = 0;
   };
 
-  // Passes the window of the request to `exporter`, or its events of these types.
+  // Passes the window of the request to `exporter`, or its events of these types, but for the
+  // chunks that `digests` have.
   absl::StatusOr<ViewReading> Read(const CaptureLayout& layout, const ViewRequest& request,
                                    bool takes_host_samples, const ViewCancel& cancelled,
-                                   Exporter& exporter, const EventFilter& types = {});
+                                   Exporter& exporter, const EventFilter& types = {},
+                                   DigestFeed* digests = nullptr);
+  // Returns the digests for a view of the request at `pixels`; nullptr if the window has so few
+  // chunks that all are read. Halves `pixels` while more chunks would have to be read than an
+  // answer may, and coarser digests could take the place of some.
+  absl::StatusOr<std::unique_ptr<DigestFeed>> FindDigests(
+      const CaptureLayout& layout, const ViewRequest& request,
+      const absl::flat_hash_set<uint32_t>& excluded, uint32_t& pixels) const;
+  // Makes the answer of Spans once. `excluded` are streams without digests; it gets those that
+  // turned out to need their chunks. Then nothing is returned, and the caller repeats the call.
+  absl::StatusOr<std::optional<SpanAnswer>> CollectSpans(const CaptureLayout& layout,
+                                                         const ViewRequest& request,
+                                                         const ViewCancel& cancelled,
+                                                         absl::flat_hash_set<uint32_t>& excluded);
   // Returns the layout if it is known, recent enough and of the same record.
   std::shared_ptr<const CaptureLayout> Find(const CaptureRecord& record);
   void Keep(const CaptureRecord& record, std::shared_ptr<const CaptureLayout> layout);
 
   const Deps deps_;
   const uint64_t chunks_max_;
+  const uint64_t exact_chunks_max_;
   Mutex mutex_;
   std::list<Known> known_ NT_GUARDED_BY(mutex_);  // the one asked about last is first
 };

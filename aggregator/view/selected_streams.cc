@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/view/selected_streams.h"
 
+#include "aggregator/view/digest_feed.h"
 #include "lib/base/status.h"
 
 namespace neurontrace {
 
 SelectedStreams::SelectedStreams(ChunkSource& source, const CaptureDescription& capture,
-                                 const std::vector<uint32_t>& numbers, uint64_t chunks_max)
-    : source_(source), chunks_max_(chunks_max) {
+                                 const std::vector<uint32_t>& numbers, uint64_t chunks_max,
+                                 DigestFeed* digests)
+    : source_(source), chunks_max_(chunks_max), digests_(digests) {
   const absl::flat_hash_set<uint32_t> wanted(numbers.begin(), numbers.end());
   selected_.id = capture.id;
   selected_.name = capture.name;
   for (const StreamDescription& stream : capture.streams) {
     if (wanted.contains(stream.number)) selected_.streams.push_back(stream);
   }
+}
+
+absl::Status SelectedStreams::ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
+                                        std::vector<ChunkEntry>& entries) {
+  RETURN_IF_ERROR(source_.ReadIndex(stream, from, entries_max, entries));
+  if (digests_ != nullptr) digests_->Mask(stream, entries);
+  return absl::OkStatus();
 }
 
 absl::Status SelectedStreams::ReadColumns(uint32_t stream, uint64_t sequence,

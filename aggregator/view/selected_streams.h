@@ -11,21 +11,23 @@
 
 namespace neurontrace {
 
+class DigestFeed;
+
 // A capture reduced to some of its streams, so that a question about a few rows of the page costs
 // what these rows cost. Reads through to `source`. Used by one thread at a time.
 class SelectedStreams final : public ChunkSource {
  public:
   // `source` must outlive this. `capture` is its description, which is not read again. Numbers that
   // the capture does not have are ignored. Stops reading chunks beyond `chunks_max`: further ones
-  // are reported as unreadable to the reader, but not to the source.
+  // are reported as unreadable to the reader, but not to the source. Hides chunks that `digests`
+  // have, unless it is nullptr; else it must outlive this, too.
   SelectedStreams(ChunkSource& source, const CaptureDescription& capture,
-                  const std::vector<uint32_t>& numbers, uint64_t chunks_max);
+                  const std::vector<uint32_t>& numbers, uint64_t chunks_max,
+                  DigestFeed* digests = nullptr);
 
   absl::StatusOr<CaptureDescription> Describe() override { return selected_; }
   absl::Status ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
-                         std::vector<ChunkEntry>& entries) override {
-    return source_.ReadIndex(stream, from, entries_max, entries);
-  }
+                         std::vector<ChunkEntry>& entries) override;
   absl::Status ReadColumns(uint32_t stream, uint64_t sequence, std::string& columns) override;
   void ReportUnreadable(uint32_t stream, uint64_t sequence, const absl::Status& why) override;
 
@@ -36,6 +38,7 @@ class SelectedStreams final : public ChunkSource {
  private:
   ChunkSource& source_;
   const uint64_t chunks_max_;
+  DigestFeed* const digests_;
   CaptureDescription selected_;
   uint64_t chunks_read_ = 0;
   uint64_t chunks_refused_ = 0;

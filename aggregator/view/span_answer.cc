@@ -91,6 +91,7 @@ std::string HeaderOf(const SpanAnswer& answer, uint64_t version) {
   json.Close(']').Key("cut");
   answer.cut.empty() ? json.Json("null") : json.Value(answer.cut);
   json.Member("scanned_chunks", answer.chunks_read)
+      .Member("digested_chunks", answer.digested_chunks)
       .Member("unreadable_chunks", answer.unreadable_chunks)
       .Member("warnings", answer.warnings)
       .Close('}');

@@ -67,6 +67,7 @@ struct SpanAnswer {
   // What the answer omits or coarsens because of a limit; empty: nothing.
   std::string cut;
   uint64_t chunks_read = 0;
+  uint64_t digested_chunks = 0;  // whose events come from digests
   uint64_t unreadable_chunks = 0;
   std::vector<std::string> warnings;
 };

@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 
 #include "absl/strings/string_view.h"
 
 #include "aggregator/derive/shape_fields.h"
-#include "aggregator/export/rows/row_names.h"
-#include "lib/trace/host_samples.h"
+#include "aggregator/view/counter_values.h"
+#include "aggregator/view/digest_feed.h"
 #include "lib/trace/view_limits.h"
 
 namespace neurontrace {
@@ -41,17 +40,6 @@ std::string SourceName(RowSource source) {
   return "runtime";
 }
 
-double CounterNumber(const ShapeKey& key, uint64_t value) {
-  switch (key.type) {
-    case ValueType::kInt:
-      return static_cast<double>(static_cast<int64_t>(value));
-    case ValueType::kDouble:
-      return std::bit_cast<double>(value);
-    default:
-      return static_cast<double>(value);
-  }
-}
-
 uint8_t FlagsOf(const TimelineRecord& record) {
   uint8_t flags = 0;
   if ((record.flags & kOpen) != 0) flags |= kViewOpen;
@@ -64,8 +52,9 @@ uint8_t FlagsOf(const TimelineRecord& record) {
 
 }  // namespace
 
-SpanCollector::SpanCollector(const Window& window)
+SpanCollector::SpanCollector(const Window& window, DigestFeed* digests)
     : window_(window),
+      digests_(digests),
       merge_ns_(std::max<uint64_t>((window.to_ns - window.from_ns) / window.pixels, 1)) {
   assert(window.to_ns > window.from_ns && window.pixels != 0);
   answer_.from_ns = window.from_ns;
@@ -76,10 +65,12 @@ SpanCollector::SpanCollector(const Window& window)
 absl::Status SpanCollector::Begin(const TimelineHeader& header) {
   BeginRows(header);
   attributes_.Begin(header);
+  if (digests_ != nullptr) digests_->Begin(header);
   return absl::OkStatus();
 }
 
 absl::Status SpanCollector::Finish(ExportSummary& summary) {
+  if (digests_ != nullptr) AddDigestedBefore(UINT64_MAX, 0);
   answer_.chunks_read = summary.progress.chunks_read;
   answer_.unreadable_chunks = summary.counts.unreadable_chunks;
   answer_.warnings = summary.warnings;
@@ -146,25 +137,59 @@ uint32_t SpanCollector::UnitsAfterBegin(uint64_t at_ns) const {
 
 absl::Status SpanCollector::WriteEvent(const TimelineRecord& record, uint64_t,
                                        const Placement& placement) {
-  SpanRow* const row = RowAt(placement.row);
-  if (row == nullptr) {
-    ++events_without_row_;
-    return absl::OkStatus();
-  }
-  RowState& state = states_[placement.row];
-  Item item{.start_ns = std::max(record.start_ns, window_.from_ns),
-            .end_ns = std::clamp(record.end_ns, window_.from_ns, window_.to_ns),
-            .name = NameNumber(record),
-            .depth = state.placed.Place(record.start_ns, record.end_ns),
-            .flags = FlagsOf(record)};
-  state.levels.resize(state.placed.size());
-  if (record.start_ns < window_.from_ns) item.flags |= kViewClippedLeft;
-  if (record.end_ns > window_.to_ns) item.flags |= kViewClippedRight;
-  row->depth = std::max<uint32_t>(row->depth, item.depth + 1u);
-  ++row->events;
-  Add(*row, state, item, record.end_ns - record.start_ns);
-  if (items_ > limits::kViewItemsMax) Coarsen();
+  if (digests_ != nullptr && digests_->HasEvent(record)) return absl::OkStatus();
+  AddEvent(placement.row, {.start_ns = record.start_ns,
+                           .end_ns = record.end_ns,
+                           .longest_ns = record.end_ns - record.start_ns,
+                           .name = NameNumber(record),
+                           .flags = FlagsOf(record)});
   return absl::OkStatus();
+}
+
+void SpanCollector::AddEvent(uint32_t row_number, const Event& event) {
+  SpanRow* const row = RowAt(row_number);
+  if (row == nullptr) {
+    events_without_row_ += event.count;
+    return;
+  }
+  RowState& state = states_[row_number];
+  Item item{.start_ns = std::max(event.start_ns, window_.from_ns),
+            .end_ns = std::clamp(event.end_ns, window_.from_ns, window_.to_ns),
+            .count = event.count,
+            .name = event.name,
+            .depth = state.placed.Place(event.start_ns, event.end_ns),
+            .flags = event.flags};
+  state.levels.resize(state.placed.size());
+  if (event.start_ns < window_.from_ns) item.flags |= kViewClippedLeft;
+  if (event.end_ns > window_.to_ns) item.flags |= kViewClippedRight;
+  if (event.count > 1) {
+    item.flags |= kViewMerged;
+    row->is_merged = true;
+  }
+  row->depth = std::max<uint32_t>(row->depth, item.depth + 1u);
+  row->events += event.count;
+  Add(*row, state, item, event.longest_ns);
+  if (items_ > limits::kViewItemsMax) Coarsen();
+}
+
+void SpanCollector::AddDigestedBefore(uint64_t start_ns, uint64_t end_ns) {
+  while (const DigestedEvent* event = digests_->Next(start_ns, end_ns)) AddDigested(*event);
+}
+
+// Looks the row up by what identifies it, so that it gets today's name.
+void SpanCollector::AddDigested(const DigestedEvent& event) {
+  const DigestRow& about = *event.row;
+  if (about.is_counter()) {
+    return AddCounter(event.stream, about.counter, about.counter_key, event.start_ns, event.value,
+                      event.count);
+  }
+  AddEvent(rows_.NeuronRow(event.stream, about.thread_id, about.source, about.core),
+           {.start_ns = event.start_ns,
+            .end_ns = event.end_ns,
+            .longest_ns = event.longest_ns,
+            .count = event.count,
+            .name = NameNumber(event.name->first, event.name->second),
+            .flags = event.flags});
 }
 
 // Merges the item with the latest one of its level if both are narrower than a pixel and begin in
@@ -231,7 +256,7 @@ void SpanCollector::Coarsen(SpanRow& row, RowState& state) {
 }
 
 void SpanCollector::AddCounter(uint32_t stream, std::string_view counter, std::string_view key,
-                               uint64_t at_ns, double value) {
+                               uint64_t at_ns, double value, uint32_t count) {
   if (at_ns < window_.from_ns || at_ns >= window_.to_ns) return;
   const std::string name = fmt::format("{} {}", counter, key);
   const auto [known, is_new] = counter_rows_.try_emplace(
@@ -251,9 +276,10 @@ void SpanCollector::AddCounter(uint32_t stream, std::string_view counter, std::s
          .unit = UnitOfCounter(key)});
   }
   SpanRow& row = answer_.rows[known->second];
-  ++row.events;
   const auto number = static_cast<float>(value);
-  row.counter_max = row.events == 1 ? number : std::max(row.counter_max, number);
+  row.counter_max = row.events == 0 ? number : std::max(row.counter_max, number);
+  row.events += count;
+  if (count > 1) row.is_merged = true;
   CounterColumns& counters = row.counters;
   const uint32_t start = UnitsAfterBegin(at_ns);
   // One value for each pixel: a peak must not be lost between two others.
@@ -269,27 +295,15 @@ void SpanCollector::AddCounter(uint32_t stream, std::string_view counter, std::s
 }
 
 absl::Status SpanCollector::WriteCounter(const TimelineRecord& record) {
-  const std::string name = CounterName(record);
-  const auto& keys = record.start().keys;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (!IsCounterValue(keys[i])) continue;
-    AddCounter(record.stream, name, keys[i].name, record.start_ns,
-               CounterNumber(keys[i], record.values[i]));
+  for (const CounterValue& value : CounterValuesOf(record, /*is_host=*/false)) {
+    AddCounter(record.stream, value.counter, value.key, record.start_ns, value.value);
   }
   return absl::OkStatus();
 }
 
 absl::Status SpanCollector::WriteHostCounter(const TimelineRecord& record) {
-  const ShapeKey* about = nullptr;
-  // Samples of processors carry their number; those of memory have none.
-  const uint64_t* const cpu = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
-  std::string name(record.start().event_type);
-  if (cpu != nullptr) name += " " + AttributeText(*about, *cpu, record.names->strings);
-  const auto& keys = record.start().keys;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (!IsCounterValue(keys[i]) || keys[i].name == kHostDurationNsKey) continue;
-    AddCounter(record.stream, name, keys[i].name, record.start_ns,
-               CounterNumber(keys[i], record.values[i]));
+  for (const CounterValue& value : CounterValuesOf(record, /*is_host=*/true)) {
+    AddCounter(record.stream, value.counter, value.key, record.start_ns, value.value);
   }
   return absl::OkStatus();
 }

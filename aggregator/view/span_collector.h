@@ -14,6 +14,9 @@
 
 namespace neurontrace {
 
+class DigestFeed;
+struct DigestedEvent;
+
 // Collects what one window of the page shows, on the rows that a Perfetto trace of the same capture
 // has. Spans that are at least a pixel wide stay as they are. Narrower ones are merged with their
 // neighbour on the same row and level if that begins in the same pixel, so that the number of items
@@ -28,7 +31,9 @@ class SpanCollector final : public ViewCollector {
     uint64_t to_ns = 1;  // after from_ns
     uint32_t pixels = 1'600;
   };
-  explicit SpanCollector(const Window& window);
+  // `digests` have the events of chunks that are not read; nullptr: all are read. Must outlive
+  // this.
+  explicit SpanCollector(const Window& window, DigestFeed* digests = nullptr);
 
   absl::Status Begin(const TimelineHeader& header) override;
   absl::Status Finish(ExportSummary& summary) override;
@@ -57,7 +62,20 @@ class SpanCollector final : public ViewCollector {
     uint8_t depth = 0;
     uint8_t flags = 0;
   };
+  // An event as it is drawn, or several of one row.
+  struct Event {
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;
+    uint64_t longest_ns = 0;
+    uint32_t count = 1;
+    uint16_t name = 0;
+    uint8_t flags = 0;
+  };
 
+  // Adds what digests have of the time before the record.
+  void Advance(const TimelineRecord& record) override {
+    if (digests_ != nullptr) AddDigestedBefore(record.start_ns, record.end_ns);
+  }
   absl::Status WriteHostCounter(const TimelineRecord& record) override;
   absl::Status WriteCounter(const TimelineRecord& record) override;
   absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
@@ -68,7 +86,11 @@ class SpanCollector final : public ViewCollector {
   // Adds one value of a counter to the row of the stream that the counter's name and the value's
   // key name together.
   void AddCounter(uint32_t stream, std::string_view counter, std::string_view key, uint64_t at_ns,
-                  double value);
+                  double value, uint32_t count = 1);
+  void AddEvent(uint32_t row_number, const Event& event);
+  // Adds everything of digests that comes before an event with these times.
+  void AddDigestedBefore(uint64_t start_ns, uint64_t end_ns);
+  void AddDigested(const DigestedEvent& event);
   // Returns the number of the record's name. Events of the runtime have that of their shape.
   uint16_t NameNumber(const TimelineRecord& record);
   uint16_t NameNumber(std::string_view name, std::string_view category);
@@ -80,6 +102,7 @@ class SpanCollector final : public ViewCollector {
   uint64_t PixelOf(uint64_t at_ns) const { return (at_ns - window_.from_ns) / merge_ns_; }
 
   const Window window_;
+  DigestFeed* const digests_;
   uint64_t merge_ns_;  // narrower items are merged
   EventAttributes attributes_;
   SpanAnswer answer_;

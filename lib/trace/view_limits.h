@@ -60,6 +60,22 @@ inline constexpr size_t kViewFrameworkStepsMax = 1'048'576;
 // ones are refused with RESOURCE_EXHAUSTED, counted; the page asks again.
 inline constexpr size_t kViewsAtOnceMax = 16;
 inline constexpr size_t kViewsOfCallerMax = 8;
+// Chunks of a window that are read one by one. Beyond, digests take their place where they can; a
+// window without digests is read up to kViewChunksMax.
+inline constexpr uint64_t kViewExactChunksMax = 400;
+// Items of one digest. Beyond, items are merged at half the resolution, as often as necessary.
+inline constexpr size_t kDigestItemsMax = 32'768;
+// Stretches of time that a digest of level 0 distinguishes for each chunk, at least.
+inline constexpr uint64_t kDigestBinsOfChunk = 128;
+// Chunks behind a digest in which the ends of its spans are searched for. A span that is still open
+// then has no end in the digest, as it has none in an export.
+inline constexpr uint64_t kDigestHorizonChunks = 512;
+// Spans of a stream that end in later chunks. Beyond, the stream gets no further digests, counted,
+// and is read chunk by chunk.
+inline constexpr size_t kDigestPendingMax = 16'384;
+// Bytes that must be free on the disk of the store before digests are made: they can be made later,
+// events cannot.
+inline constexpr uint64_t kDigestFreeBytesMin = uint64_t{2} << 30;
 // Captures whose description and clocks are kept for further questions. Beyond: the one that was
 // not asked about for the longest time is dropped, and read again when it is asked about.
 inline constexpr size_t kViewCapturesMax = 8;

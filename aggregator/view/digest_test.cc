@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/view/digest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "aggregator/view/digest_folder.h"
+#include "aggregator/view/span_answer.h"
+#include "lib/trace/view_limits.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+
+DigestNode NodeOfOneRow(uint64_t width_ns) {
+  return {.until = 8, .width_ns = width_ns, .rows = {{.thread_id = 7}}, .names = {{"a", "rt"}}};
+}
+
+DigestItem Event(uint64_t start_ns, uint64_t end_ns, uint32_t row = 0) {
+  return {.start_ns = start_ns, .end_ns = end_ns, .longest_ns = end_ns - start_ns, .row = row};
+}
+
+uint64_t EventsIn(const DigestNode& node) {
+  uint64_t events = 0;
+  for (const DigestItem& item : node.items) events += item.count;
+  return events;
+}
+
+DigestNode Decoded(const std::string& bytes) {
+  std::string_view items;
+  auto node = DecodeDigestHead(bytes, items);
+  EXPECT_TRUE(node.ok()) << node.status();
+  EXPECT_TRUE(DecodeDigestItems(items, *node).ok());
+  return *std::move(node);
+}
+
+TEST(DigestTest, SurvivesEncoding) {
+  DigestNode node = NodeOfOneRow(1'024);
+  node.begin_ns = 100;
+  node.end_ns = uint64_t{1} << 63;
+  node.chunks = 7;
+  node.unreadable_chunks = 1;
+  node.lost_until_ns = 150;
+  node.chain_lost_ns = 160;
+  node.is_late = true;
+  node.has_open = true;
+  node.complete_at = 9;
+  node.open_from = 0;
+  node.rows.push_back({.source = RowSource::kHardware, .thread_id = 1, .core = 4});
+  node.rows.push_back({.counter = "memory\x01 x", .counter_key = "used"});
+  node.names.push_back({"b", "hw"});
+  node.incoming = {{.type_hash = UINT64_MAX, .start_ns = 1, .stop_ns = 120, .row = 1, .name = 1}};
+  node.pending = {{.type_hash = 3, .start_ns = 110, .stop_ns = 900, .flags = kViewNoBound}};
+  node.items = {Event(100, 130), Event(100, 100, 1), Event(140, DigestItem::kOpenEnd)};
+  node.items[1].count = 12;
+  node.items[2].flags = kViewOpen;
+  const DigestNode decoded = Decoded(EncodeDigest(node));
+  EXPECT_EQ(decoded.rows, node.rows);
+  EXPECT_EQ(decoded.names, node.names);
+  EXPECT_EQ(decoded.incoming, node.incoming);
+  EXPECT_EQ(decoded.pending, node.pending);
+  EXPECT_EQ(decoded.items, node.items);
+  EXPECT_EQ(EncodeDigest(decoded), EncodeDigest(node));
+}
+
+TEST(DigestTest, RefusesOtherVersionsAndDamage) {
+  DigestNode node = NodeOfOneRow(64);
+  node.items = {Event(10, 20), Event(30, 40)};
+  const std::string bytes = EncodeDigest(node);
+  std::string_view items;
+  std::string other = bytes;
+  other[0] = static_cast<char>(kDigestVersion + 1);
+  EXPECT_TRUE(absl::IsDataLoss(DecodeDigestHead(other, items).status()));
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(DecodeDigestHead(std::string_view(bytes).substr(0, length), items).ok()) << length;
+  }
+  // Whatever a byte becomes, the result is valid or refused; a sanitizer sees anything else.
+  for (size_t at = 1; at < bytes.size(); ++at) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+    auto decoded = DecodeDigestHead(damaged, items);
+    if (!decoded.ok() || !DecodeDigestItems(items, *decoded).ok()) continue;
+    for (const DigestItem& item : decoded->items) {
+      EXPECT_LT(item.row, decoded->rows.size());
+      EXPECT_LT(item.name, decoded->names.size());
+      EXPECT_GE(item.end_ns, item.start_ns);
+    }
+  }
+}
+
+TEST(DigestTest, MergesNarrowEventsOfAStretch) {
+  DigestNode node = NodeOfOneRow(100);
+  node.width_ns = 128;
+  DigestFolder folder(node);
+  for (const DigestItem& item : {Event(0, 10), Event(20, 50), Event(60, 60), Event(130, 140)}) {
+    folder.Add(item);
+  }
+  ASSERT_EQ(node.items.size(), 2u);
+  EXPECT_EQ(node.items[0].count, 3u);
+  EXPECT_EQ(node.items[0].end_ns, 60u);
+  EXPECT_EQ(node.items[0].longest_ns, 30u);
+  EXPECT_EQ(node.items[1].count, 1u);
+}
+
+TEST(DigestTest, KeepsWideSpansAndLevelsApart) {
+  DigestNode node = NodeOfOneRow(128);
+  DigestFolder folder(node);
+  // A narrow one before a wide one, three in it, one of them nested, and one behind it.
+  for (const DigestItem& item : {Event(0, 10), Event(20, 220), Event(30, 50), Event(35, 40),
+                                 Event(60, 70), Event(230, 240)}) {
+    folder.Add(item);
+  }
+  std::vector<uint32_t> counts;
+  for (const DigestItem& item : node.items) counts.push_back(item.count);
+  EXPECT_THAT(counts, ElementsAre(1, 1, 2, 1, 1));
+  EXPECT_EQ(node.items[1].end_ns, 220u);
+}
+
+TEST(DigestTest, KeepsTheHighestValueOfACounter) {
+  DigestNode node = NodeOfOneRow(128);
+  node.rows = {{.counter = "memory", .counter_key = "used"}};
+  DigestFolder folder(node);
+  for (const float value : {-3.0f, -1.0f, -2.0f}) {
+    DigestItem item = Event(5, 5);
+    item.longest_ns = std::bit_cast<uint32_t>(value);
+    folder.Add(item);
+  }
+  ASSERT_EQ(node.items.size(), 1u);
+  EXPECT_EQ(node.items[0].count, 3u);
+  EXPECT_EQ(std::bit_cast<float>(static_cast<uint32_t>(node.items[0].longest_ns)), -1.0f);
+}
+
+TEST(DigestTest, JoinsConsecutiveDigests) {
+  std::vector<DigestNode> nodes;
+  for (uint64_t i = 0; i < 3; ++i) {
+    DigestNode node = NodeOfOneRow(16);
+    node.first = i * 8;
+    node.until = i * 8 + 8;
+    node.chunks = 8;
+    node.begin_ns = i * 1'000;
+    node.end_ns = i * 1'000 + 900;
+    node.names = {{"name " + std::to_string(i), "rt"}};
+    node.items = {Event(i * 1'000, i * 1'000 + 10), Event(i * 1'000 + 20, i * 1'000 + 800)};
+    if (i > 0) node.incoming = {{.start_ns = i * 1'000 - 500, .stop_ns = i * 1'000 + 5}};
+    node.pending = {{.start_ns = i * 1'000 + 500, .stop_ns = i * 1'000 + 1'005}};
+    nodes.push_back(std::move(node));
+  }
+  // From before all of them: the others have their starts in the node before.
+  nodes[0].begin_ns = 100;
+  nodes[0].incoming = {{.start_ns = 50, .stop_ns = 200}};
+  const auto joined = JoinDigests(nodes);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->first, 0u);
+  EXPECT_EQ(joined->until, 24u);
+  EXPECT_EQ(joined->chunks, 24u);
+  EXPECT_EQ(joined->width_ns, 16 * kDigestFanOut);
+  EXPECT_EQ(EventsIn(*joined), 6u);
+  ASSERT_EQ(joined->incoming.size(), 1u);
+  EXPECT_EQ(joined->incoming[0].start_ns, 50u);
+  ASSERT_EQ(joined->pending.size(), 1u);
+  EXPECT_EQ(joined->names[joined->pending[0].name].first, "name 2");
+}
+
+TEST(DigestTest, BecomesCoarserAtTheLimit) {
+  DigestNode node = NodeOfOneRow(2);
+  for (uint64_t i = 0; i < limits::kDigestItemsMax * 2; ++i) {
+    node.items.push_back(Event(i * 4, i * 4 + 1));
+  }
+  const uint64_t events = EventsIn(node);
+  node = LimitDigest(std::move(node));
+  EXPECT_LE(node.items.size(), limits::kDigestItemsMax);
+  EXPECT_EQ(EventsIn(node), events);
+  EXPECT_GT(node.width_ns, 2u);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page's questions cost at the server, by the size of the capture: a store is filled with
+// a chunk a second of every rank, digests are made, then layout, spans, heat map and search are
+// asked for as the page asks. Prints a table, and with --json FILE the same figures for programs;
+// asserts nothing.
+//
+//   view_bench [--store DIR] [--sizes EVENTS:RANKS[,EVENTS:RANKS...]] [--views N] [--json FILE]
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "aggregator/store/store.h"
+#include "aggregator/view/capture_views.h"
+#include "aggregator/view/digest_service.h"
+#include "lib/base/clock.h"
+#include "lib/base/json_writer.h"
+#include "lib/trace/columns_compression.h"
+#include "tests/bench/made_capture.h"
+#include "tests/bench/resident_memory.h"
+
+namespace neurontrace {
+namespace {
+
+using BenchClock = std::chrono::steady_clock;
+
+constexpr uint32_t kStreamsInView = 60;
+constexpr uint32_t kPixels = 1'600;
+constexpr uint32_t kHeatColumns = 1'000;
+
+double MillisSince(BenchClock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(BenchClock::now() - begin).count();
+}
+
+template <typename T>
+T ValueOrExit(absl::StatusOr<T> result) {
+  if (result.ok()) return *std::move(result);
+  fmt::print(stderr, "view_bench: {}\n", std::string(result.status().message()));
+  std::exit(1);
+}
+
+// The bytes of an answer as a browser receives it.
+uint64_t GzipBytes(const std::string& text) {
+  uLongf bytes = compressBound(text.size());
+  std::string compressed(bytes, '\0');
+  compress2(reinterpret_cast<Bytef*>(compressed.data()), &bytes,
+            reinterpret_cast<const Bytef*>(text.data()), text.size(), Z_BEST_SPEED);
+  return bytes;
+}
+
+// Figures of one kind; sorted once they are asked for.
+class Sample {
+ public:
+  void Add(double value) { values_.push_back(value); }
+  double Quantile(double part) {
+    if (values_.empty()) return 0;
+    std::ranges::sort(values_);
+    const auto at = static_cast<size_t>(std::ceil(part * static_cast<double>(values_.size())));
+    return values_[std::min(std::max<size_t>(at, 1), values_.size()) - 1];
+  }
+
+ private:
+  std::vector<double> values_;
+};
+
+struct BenchSize {
+  uint64_t events = 0;
+  uint32_t ranks = 0;
+};
+
+class ViewBench : private ViewClocks {
+ public:
+  ViewBench(std::string path, const BenchSize& size, uint64_t views)
+      : path_(std::move(path)), views_asked_(views) {
+    made_.streams = size.ranks;
+    made_.seconds =
+        std::max<uint64_t>(size.events / (uint64_t{made_.events_per_chunk()} * size.ranks), 1);
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+    store_ = ValueOrExit(Store::Open(path_, {.durability = Durability::kPageCache}));
+    record_.id = *CaptureId::FromBytes(std::string(CaptureId::kBytes, '\1'));
+    record_.state = CaptureState::kComplete;
+    if (!store_->captures().Put(record_, true).ok()) std::exit(1);
+    views_ = std::make_unique<CaptureViews>(
+        CaptureViews::Deps{.store = *store_, .clocks = *this, .clock = clock_});
+  }
+  ~ViewBench() override {
+    views_.reset();
+    store_.reset();
+    std::filesystem::remove_all(path_);
+  }
+  ViewBench(const ViewBench&) = delete;
+  ViewBench& operator=(const ViewBench&) = delete;
+
+  // Returns the figures by name, in the order of the table.
+  std::vector<std::pair<std::string, double>> Measure() {
+    const double events =
+        static_cast<double>(made_.streams * made_.seconds * made_.events_per_chunk());
+    Figure("ranks", made_.streams);
+    Figure("events", events);
+    auto begin = BenchClock::now();
+    for (uint64_t sequence = 0; sequence < made_.seconds; ++sequence) PutSecond(sequence);
+    Figure("fill, s", MillisSince(begin) / 1'000);
+    Figure("store, MiB", static_cast<double>(store_->bytes()) / (1 << 20));
+    ResetPeakMemory();
+    begin = BenchClock::now();
+    DigestService(DigestService::Deps{*store_, registry_}).RunPass();
+    const double digest_ms = MillisSince(begin);
+    Figure("digests, s", digest_ms / 1'000);
+    Figure("digests, M events/s", events / digest_ms / 1'000);
+    Figure("digests, bytes an event", static_cast<double>(store_->digests().Bytes()) / events);
+    begin = BenchClock::now();
+    const std::string layout = ValueOrExit(views_->Layout(record_))->Json();
+    Figure("layout, ms", MillisSince(begin));
+    Figure("layout gzip, kB", static_cast<double>(GzipBytes(layout)) / 1'000);
+    MeasureSpans();
+    MeasureHeat();
+    MeasureSearch();
+    Figure("peak RSS, MiB", ResidentMib("VmHWM:"));
+    return std::move(figures_);
+  }
+
+ private:
+  absl::StatusOr<CaptureClocks> ClocksOf(const CaptureRecord&) override { return CaptureClocks(); }
+
+  void Figure(std::string name, double value) { figures_.emplace_back(std::move(name), value); }
+
+  uint64_t end_ns() const { return MadeCapture::kBaseNs + made_.seconds * MadeCapture::kChunkNs; }
+
+  // The same columns for every rank, as they are made once.
+  void PutSecond(uint64_t sequence) {
+    const ChunkEntry entry = made_.EntryOf(sequence);
+    const std::string plain = made_.ColumnsOf(sequence);
+    const std::string columns = CompressColumns(plain);
+    constexpr uint32_t kGroup = 500;
+    for (uint32_t first = 0; first < made_.streams; first += kGroup) {
+      std::vector<ReceivedChunk> group(std::min(kGroup, made_.streams - first));
+      for (uint32_t i = 0; i < group.size(); ++i) {
+        ReceivedChunk& chunk = group[i];
+        chunk.header.capture_id = record_.id;
+        chunk.header.stream = made_.IdentityOf(first + i);
+        chunk.header.rank_evidence = {
+            {RankSource::kCommunicator, static_cast<int64_t>(first + i), made_.streams, "made"}};
+        chunk.header.sequence = sequence;
+        chunk.header.event_count = entry.event_count;
+        chunk.header.events_before = sequence * entry.event_count;
+        chunk.header.first_timestamp_ns = entry.first_timestamp_ns;
+        chunk.header.last_timestamp_ns = entry.last_timestamp_ns;
+        chunk.header.columns_bytes = static_cast<uint32_t>(plain.size());
+        chunk.header_bytes = std::string(40, 'h');
+        chunk.columns = columns;
+        chunk.foreign_stops = {
+            MadeCapture::EventTypes(), {{0, sequence, entry.first_timestamp_ns}}, true};
+      }
+      ValueOrExit(store_->chunks().PutBatch(group));
+    }
+  }
+
+  std::vector<uint32_t> StreamsFrom(uint32_t first) const {
+    std::vector<uint32_t> streams;
+    for (uint32_t i = first; i < std::min(first + kStreamsInView, made_.streams); ++i) {
+      streams.push_back(i);
+    }
+    return streams;
+  }
+
+  void MeasureSpans() {
+    ViewRequest request;
+    request.pixels = kPixels;
+    request.streams = StreamsFrom(0);
+    auto begin = BenchClock::now();
+    const std::string first = ValueOrExit(views_->Spans(record_, request, {}));
+    Figure("first view of 60 ranks, ms", MillisSince(begin));
+    Figure("first view gzip, kB", static_cast<double>(GzipBytes(first)) / 1'000);
+    request.streams.clear();
+    begin = BenchClock::now();
+    const std::string all = ValueOrExit(views_->Spans(record_, request, {}));
+    Figure("view of all ranks, ms", MillisSince(begin));
+    Figure("view of all ranks gzip, kB", static_cast<double>(GzipBytes(all)) / 1'000);
+    std::mt19937_64 random(1);
+    Sample ms;
+    Sample raw_kb;
+    Sample gzip_kb;
+    for (uint64_t i = 0; i < views_asked_; ++i) {
+      // Lengths from the whole down to a millisecond, each factor of two as often as any other.
+      const double share = std::generate_canonical<double, 53>(random);
+      const double whole_ns = static_cast<double>(end_ns() - MadeCapture::kBaseNs);
+      const auto length_ns = static_cast<uint64_t>(1e6 * std::pow(whole_ns / 1e6, share));
+      const uint64_t room_ns = end_ns() - MadeCapture::kBaseNs - length_ns;
+      request.from_ns = MadeCapture::kBaseNs + random() % (room_ns + 1);
+      request.to_ns = *request.from_ns + length_ns;
+      request.streams = StreamsFrom(static_cast<uint32_t>(random() % made_.streams));
+      begin = BenchClock::now();
+      const std::string answer = ValueOrExit(views_->Spans(record_, request, {}));
+      ms.Add(MillisSince(begin));
+      raw_kb.Add(static_cast<double>(answer.size()) / 1'000);
+      gzip_kb.Add(static_cast<double>(GzipBytes(answer)) / 1'000);
+    }
+    Figure("viewport p50, ms", ms.Quantile(0.5));
+    Figure("viewport p99, ms", ms.Quantile(0.99));
+    Figure("viewport raw p50, kB", raw_kb.Quantile(0.5));
+    Figure("viewport raw p99, kB", raw_kb.Quantile(0.99));
+    Figure("viewport gzip p50, kB", gzip_kb.Quantile(0.5));
+    Figure("viewport gzip p99, kB", gzip_kb.Quantile(0.99));
+  }
+
+  void MeasureHeat() {
+    ViewRequest request;
+    request.columns = kHeatColumns;
+    const auto begin = BenchClock::now();
+    const std::string map = ValueOrExit(views_->Heat(record_, request, {}));
+    Figure("heat map of all ranks, ms", MillisSince(begin));
+    Figure("heat map gzip, kB", static_cast<double>(GzipBytes(map)) / 1'000);
+    Figure("heat map is complete", map.find("\"complete\":true") != std::string::npos ? 1 : 0);
+  }
+
+  void MeasureSearch() {
+    ViewRequest request;
+    request.query = "name:cc_running";
+    request.limit = 200;
+    auto begin = BenchClock::now();
+    ValueOrExit(views_->Events(record_, request, {}));
+    Figure("first 200 hits, ms", MillisSince(begin));
+    begin = BenchClock::now();
+    const std::string counted = ValueOrExit(views_->Search(record_, request, {}));
+    Figure("exact count of hits, ms", MillisSince(begin));
+    Figure("search is complete", counted.find("\"complete\":true") != std::string::npos ? 1 : 0);
+  }
+
+  const std::string path_;
+  const uint64_t views_asked_;
+  MadeCapture made_;
+  CaptureRecord record_;
+  SystemClock clock_;
+  prometheus::Registry registry_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<CaptureViews> views_;
+  std::vector<std::pair<std::string, double>> figures_;
+};
+
+// Parses "1000000:100,10000000:1000".
+std::vector<BenchSize> ParseSizes(const std::string& text) {
+  std::vector<BenchSize> sizes;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const size_t colon = text.find(':', at);
+    if (colon >= end) {
+      fmt::print(stderr, "view_bench: --sizes: write EVENTS:RANKS\n");
+      std::exit(2);
+    }
+    BenchSize size;
+    size.events = std::strtoull(text.c_str() + at, nullptr, 10);
+    size.ranks = static_cast<uint32_t>(std::strtoul(text.c_str() + colon + 1, nullptr, 10));
+    size.ranks = std::max(size.ranks, 1u);
+    sizes.push_back(size);
+    at = end + 1;
+  }
+  return sizes;
+}
+
+int Main(int argc, char** argv) {
+  std::string path = (std::filesystem::temp_directory_path() / "view_bench").string();
+  std::string sizes = "1000000:100,10000000:1000,100000000:10000";
+  std::string json_file;
+  uint64_t views = 300;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view option = argv[i];
+    if (option == "--store") path = argv[i + 1];
+    if (option == "--sizes") sizes = argv[i + 1];
+    if (option == "--views") views = std::strtoull(argv[i + 1], nullptr, 10);
+    if (option == "--json") json_file = argv[i + 1];
+  }
+  std::vector<std::vector<std::pair<std::string, double>>> runs;
+  for (const BenchSize& size : ParseSizes(sizes)) {
+    ViewBench bench(path, size, views);
+    runs.push_back(bench.Measure());
+    for (const auto& [name, value] : runs.back()) fmt::print(stderr, "{}: {:.6g}\n", name, value);
+  }
+  JsonWriter json;
+  json.Open('[');
+  for (const auto& run : runs) {
+    json.Open('{');
+    for (const auto& [name, value] : run) json.Key(name).Json(fmt::format("{:.6g}", value));
+    json.Close('}');
+  }
+  if (!json_file.empty()) std::ofstream(json_file) << json.Close(']').Take() << "\n";
+  std::string head = "| what |";
+  std::string rule = "| --- |";
+  for (const auto& run : runs) {
+    head += fmt::format(" {:.3g} M events, {} ranks |", run[1].second / 1e6, run[0].second);
+    rule += " --- |";
+  }
+  fmt::print("{}\n{}\n", head, rule);
+  for (size_t row = 0; !runs.empty() && row < runs.front().size(); ++row) {
+    std::string line = fmt::format("| {} |", runs.front()[row].first);
+    for (const auto& run : runs) line += fmt::format(" {:.6g} |", run[row].second);
+    fmt::print("{}\n", line);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace neurontrace
+
+int main(int argc, char** argv) { return neurontrace::Main(argc, argv); }

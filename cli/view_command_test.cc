@@ -32,7 +32,7 @@ TEST_F(ViewCommandTest, KeepsTheTokenOfAPageWithoutTls) {
   EXPECT_EQ(out_, std::string("http://127.0.0.1:9403/capture/") + kCaptureId + "?token=abc\n");
 }
 
-TEST_F(ViewCommandTest, SaysThatThereIsNoSharedPage) {
+TEST_F(ViewCommandTest, ReportsThatThereIsNoSharedPage) {
   EXPECT_EQ(RunCli({"view", "--shared"}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("--view-address"));
   EXPECT_EQ(out_, "");

@@ -85,7 +85,7 @@ TEST_F(CaptureLayoutTest, WithoutStreamsItIsEmpty) {
   EXPECT_THAT(Json(), HasSubstr("\"instances\":[],\"streams\":[]"));
 }
 
-TEST_F(CaptureLayoutTest, SaysWhetherTheCaptureRuns) {
+TEST_F(CaptureLayoutTest, ReportsWhetherTheCaptureRuns) {
   const auto shows = [&](CaptureState state) {
     record_.state = state;
     return Json();
@@ -144,7 +144,7 @@ TEST_F(CaptureLayoutTest, TimesAreThoseOfTheCommonClock) {
                                 "\"bound_known\":true,\"bound_ns\":\"250\""));
 }
 
-TEST_F(CaptureLayoutTest, UnknownBoundsAreSaid) {
+TEST_F(CaptureLayoutTest, UnknownBoundsAreReported) {
   AddCore(3, 7);
   AddCore(3, 8, "i-b");
   KnowClock(kNoBound);

@@ -183,7 +183,7 @@ TEST_F(CaptureViewsTest, WholeCaptureIsTheDefaultWindow) {
   EXPECT_THAT(header, HasSubstr("\"cut\":null"));
 }
 
-TEST_F(CaptureViewsTest, AnswersBeyondTheLimitOfChunksSayThatTheyAreNotComplete) {
+TEST_F(CaptureViewsTest, AnswersBeyondTheLimitOfChunksAreNotComplete) {
   StoreSpans(0, 5);
   CaptureViews few({.store = *store_, .clocks = clocks_, .clock = clock_}, /*chunks_max=*/2);
   const std::string header = HeaderOf(few.Spans(record_, {}, nullptr));

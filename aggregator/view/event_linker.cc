@@ -23,7 +23,7 @@ bool IsOfCollective(const LinkedEvent& event) {
   return event.type == DerivedType::kCollective || event.type == DerivedType::kHostBarrier;
 }
 
-// Returns whether the event is in a collective of which the clocks do not tell who was last.
+// Returns whether the event is in a collective whose last arrival the clocks do not tell.
 bool HasUnknownOrder(const EventLinks& links, LinkDirection direction) {
   bool has_peer = false;
   for (const EventLink& link : links.links) {

@@ -128,7 +128,7 @@ TEST_F(EventLinkerTest, EveryoneInACollectiveWaitsForTheLastToArrive) {
                            Not(HasSubstr(fmt::format(R"("id":"{}")", middle)))));
 }
 
-TEST_F(EventLinkerTest, ChainSaysWhatItsLimitsLeaveOut) {
+TEST_F(EventLinkerTest, ChainReportsWhatItsLimitsLeaveOut) {
   AddExecution(AddCore(3, 7), kBase + 1'000, 5, kBase + 1'500);
   const std::string call = IdOf("name:nrt_execute");
   const std::string whole = ChainOf(call, {.direction = LinkDirection::kDownstream});
@@ -143,7 +143,7 @@ TEST_F(EventLinkerTest, ChainSaysWhatItsLimitsLeaveOut) {
               HasSubstr("the chain ends after 1 chunks were read"));
 }
 
-TEST_F(EventLinkerTest, SaysWhatIsMissing) {
+TEST_F(EventLinkerTest, ReportsWhatIsMissing) {
   const uint32_t core = AddCore(3, 7);
   script_.Span("nrt_execute", kBase + 100, kBase + 200, 1);
   script_.Span("nc_exec_running", kBase + 300, kBase + 400, 2, 0, {{"exec_id", uint64_t{9}}});

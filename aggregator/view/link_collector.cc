@@ -216,7 +216,7 @@ bool LinkCollector::HasLink(std::string_view kind, LinkDirection direction) cons
 }
 
 void LinkCollector::AddChains() {
-  // The event is in few chains, each of which is found by one pass over the parts.
+  // The event is in few chains, and one pass over the parts finds each.
   std::vector<Part> own_parts;
   for (const Part& part : parts_) {
     if (part.node == *own_node_) own_parts.push_back(part);
@@ -307,30 +307,30 @@ void LinkCollector::AddArrows() {
   }
 }
 
-// Says what an event of its type should be connected to, and is not.
+// Lists what an event of its type should be connected to, and is not.
 void LinkCollector::AddMissing() {
   const Node& own = this->own();
   const std::string_view execution = FrameworkLinks::NameOf(LinkKind::kExecution);
-  const auto say = [this](std::string text) { found_.unlinked.push_back(std::move(text)); };
+  const auto report = [this](std::string text) { found_.unlinked.push_back(std::move(text)); };
   if ((own.flags & kStartLost) != 0) {
-    return say("its begin was lost: nothing can be linked to it");
+    return report("its begin was lost: nothing can be linked to it");
   }
   const bool has_up = HasLink(execution, LinkDirection::kUpstream);
   const bool has_down = HasLink(execution, LinkDirection::kDownstream);
   const std::string id = own.event.exec_id ? fmt::format(" with exec_id {}", *own.event.exec_id)
                                            : std::string(", as it has no exec_id");
   if (own.event.type == DerivedType::kExecute && !has_down) {
-    say("no kbl_exec_pre lies within the call on its thread: its execution is not known");
+    report("no kbl_exec_pre lies within the call on its thread: its execution is not known");
   } else if (own.event.type == DerivedType::kPrepare && !has_down) {
-    say(fmt::format("no nc_exec_running{} was found on its core after it", id));
+    report(fmt::format("no nc_exec_running{} was found on its core after it", id));
   } else if (own.event.type == DerivedType::kRunning && !has_up) {
-    say(fmt::format("no kbl_exec_pre{} was found on its core before it", id));
+    report(fmt::format("no kbl_exec_pre{} was found on its core before it", id));
   }
   const std::string_view sequence = FrameworkLinks::NameOf(LinkKind::kSequence);
   const bool has_sequence =
       HasLink(sequence, LinkDirection::kUpstream) || HasLink(sequence, LinkDirection::kDownstream);
   if (own.nrta_seq_id && own.is_span && !has_sequence) {
-    say(fmt::format("no other span of its worker has its nrta_seq_id {}", *own.nrta_seq_id));
+    report(fmt::format("no other span of its worker has its nrta_seq_id {}", *own.nrta_seq_id));
   }
   // Calls within calls are parts of the outer one, which has the link.
   const std::string_view call = FrameworkLinks::NameOf(LinkKind::kFrameworkCall);
@@ -340,15 +340,15 @@ void LinkCollector::AddMissing() {
   const bool is_call = kind_of(own.stream) == StreamKind::kNeuronCore && own.is_span &&
                        rows_.row(own.row).source == RowSource::kRuntime && own.event.depth == 0;
   if (has_files && is_call && !HasLink(call, LinkDirection::kUpstream)) {
-    say("no operation in the framework's traces of its process contains this call");
+    report("no operation in the framework's traces of its process contains this call");
   }
 }
 
 // Everybody waits for the last to arrive, so that later arrivals are upstream.
 void LinkCollector::AddCollective() {
-  const auto say = [this](std::string text) { found_.unlinked.push_back(std::move(text)); };
+  const auto report = [this](std::string text) { found_.unlinked.push_back(std::move(text)); };
   if (!own_collective_) {
-    return say(
+    return report(
         "it has no exec_id and op_id that other ranks share, or names one peer alone: its "
         "collective is not known");
   }
@@ -377,8 +377,8 @@ void LinkCollector::AddCollective() {
     AddLink(kCollectiveLink, direction, true, node->second);
   }
   if (collective.members.size() == 1) {
-    say(fmt::format("no other rank has an event with its exec_id {} and op_id {}",
-                    collective.exec_id, collective.op_id));
+    report(fmt::format("no other rank has an event with its exec_id {} and op_id {}",
+                       collective.exec_id, collective.op_id));
   }
   if (collective.absent_count > 0) {
     std::vector<std::string> names;
@@ -387,11 +387,13 @@ void LinkCollector::AddCollective() {
       names.push_back(absent.rank.label.empty() ? ToString(absent.description.identity)
                                                 : absent.rank.label);
     }
-    say(fmt::format("{} ranks of its group have no event in it: {}{}", collective.absent_count,
-                    fmt::join(names, ", "), names.size() < collective.absent_count ? ", …" : ""));
+    report(fmt::format("{} ranks of its group have no event in it: {}{}", collective.absent_count,
+                       fmt::join(names, ", "),
+                       names.size() < collective.absent_count ? ", …" : ""));
   }
   if (collective.is_disjoint()) {
-    say("members with its ids were in it at no common time: ids and times contradict each other");
+    report(
+        "members with its ids were in it at no common time: ids and times contradict each other");
   }
 }
 

@@ -72,7 +72,7 @@ TEST_F(ViewServiceTest, AnswersEachKindOfQuestion) {
   EXPECT_THAT(ask("heat", "columns=3"), StartsWith("NTV1"));
 }
 
-TEST_F(ViewServiceTest, RefusesWrongQuestionsAndSaysWhatThereIs) {
+TEST_F(ViewServiceTest, RefusesWrongQuestionsAndNamesTheRightOnes) {
   ViewService service = MakeService(true);
   const absl::Status unknown = service.View(record_, "colours", "", nullptr).status();
   EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);

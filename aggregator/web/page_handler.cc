@@ -177,7 +177,7 @@ absl::StatusOr<PageHandler::Presented> PageHandler::PresentedBy(const WebRequest
 absl::StatusOr<Caller> PageHandler::Admit(const Presented& presented, const WebRequest& request) {
   const Credentials& credentials = presented.credentials;
   const bool is_try = credentials.token && !presented.is_session;
-  if (is_try && !throttle_.MayTry(request.peer)) {
+  if (is_try && !throttle_.IsTryAllowed(request.peer)) {
     return ResourceExhausted("too many wrong tokens came from this address; try again in {} s",
                              limits::kSignInPauseNs / 1'000'000'000);
   }
@@ -212,9 +212,8 @@ WebReply PageHandler::AnswerFor(const Caller& caller, const Credentials& credent
       deps_.gateway.For(std::move(ticket), caller.name, std::string(ToString(caller.role)));
   if (!request.path.ends_with("/watch")) return gateway->Answer(request);
   if (!watches_->Add(caller.name)) {
-    return ErrorReply(
-        {grpc::StatusCode::RESOURCE_EXHAUSTED,
-         "too many of your pages follow a running capture; close one of them"});
+    return ErrorReply({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                       "too many of your pages follow a running capture; close one of them"});
   }
   auto counted = std::make_unique<CountedStream>(watches_, caller.name);
   WebReply reply = gateway->Answer(request);

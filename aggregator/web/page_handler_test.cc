@@ -137,7 +137,7 @@ TEST_F(PageHandlerTest, ATokenThatWasTypedOnceMakesTheCalls) {
   EXPECT_EQ(access_->page_callers().size(), 0u) << "tickets end with their calls";
 }
 
-TEST_F(PageHandlerTest, TheAuditLogSaysWhoSignedIn) {
+TEST_F(PageHandlerTest, TheAuditLogNamesWhoSignedIn) {
   SignIn("alice's token");
   SignIn("mallory's token");
   const std::string log = ReadSmallFile(directory_ / "audit.log", 1 << 20).value();
@@ -210,7 +210,7 @@ TEST_F(PageHandlerTest, SessionsEndByTimeSignOutAndRevocation) {
   EXPECT_EQ(handler_->sessions().counts().open, 0u);
 }
 
-TEST_F(PageHandlerTest, GuessingIsThrottledButSessionsGoOn) {
+TEST_F(PageHandlerTest, GuessingIsThrottledButSessionsContinue) {
   const WebRequest signed_in = SignedIn("alice's token");
   for (uint64_t i = 0; i < limits::kSignInFailuresAtOnce; ++i) {
     EXPECT_EQ(SignIn("guess").status, 401) << i;

@@ -27,7 +27,7 @@ std::string AddressOf(std::string_view peer) {
 
 }  // namespace
 
-bool SignInThrottle::MayTry(std::string_view peer) {
+bool SignInThrottle::IsTryAllowed(std::string_view peer) {
   const std::string address = AddressOf(peer);
   const MutexLock lock(mutex_);
   const auto found = by_address_.find(address);

@@ -24,7 +24,7 @@ class SignInThrottle {
   explicit SignInThrottle(const Clock& clock) : clock_(clock) {}
 
   // Returns whether the peer, as gRPC writes it, may present a token now. Counts refusals.
-  bool MayTry(std::string_view peer);
+  bool IsTryAllowed(std::string_view peer);
   // Called after a wrong token.
   void RecordFailure(std::string_view peer);
   // Returns how many tries were refused.

@@ -12,7 +12,7 @@ class SignInThrottleTest : public ::testing::Test {
   // Returns how many wrong tokens a peer can try now.
   uint64_t TriesOf(const std::string& peer) {
     uint64_t tries = 0;
-    while (tries < 1'000 && throttle_.MayTry(peer)) {
+    while (tries < 1'000 && throttle_.IsTryAllowed(peer)) {
       throttle_.RecordFailure(peer);
       ++tries;
     }
@@ -35,11 +35,11 @@ TEST_F(SignInThrottleTest, AllowsABurstThenOneEachPause) {
 
 TEST_F(SignInThrottleTest, OtherAddressesAreFree) {
   TriesOf("ipv4:10.0.0.9:4711");
-  EXPECT_TRUE(throttle_.MayTry("ipv4:10.0.0.10:4711"));
+  EXPECT_TRUE(throttle_.IsTryAllowed("ipv4:10.0.0.10:4711"));
 }
 
 TEST_F(SignInThrottleTest, RightTokensCostNothing) {
-  for (int i = 0; i < 1'000; ++i) ASSERT_TRUE(throttle_.MayTry("ipv4:10.0.0.9:4711"));
+  for (int i = 0; i < 1'000; ++i) ASSERT_TRUE(throttle_.IsTryAllowed("ipv4:10.0.0.9:4711"));
 }
 
 TEST_F(SignInThrottleTest, ANetworkOfIpv6IsOneAddress) {
@@ -54,7 +54,7 @@ TEST_F(SignInThrottleTest, ForgetsTheAddressThatFailedLongestAgo) {
     throttle_.RecordFailure("ipv4:10." + std::to_string(i / 256) + "." + std::to_string(i % 256) +
                             ".1:1");
   }
-  EXPECT_TRUE(throttle_.MayTry("ipv4:10.0.0.9:1"));
+  EXPECT_TRUE(throttle_.IsTryAllowed("ipv4:10.0.0.9:1"));
 }
 
 }  // namespace

@@ -417,8 +417,7 @@ class ExportDownloads::ArtifactStream final : public WebStream {
   std::unique_ptr<grpc::ClientReaderInterface<v1::GetArtifactReply>> reader_;
 };
 
-ExportDownloads::ExportDownloads(v1::OperatorService::StubInterface& service)
-    : service_(service) {}
+ExportDownloads::ExportDownloads(v1::OperatorService::StubInterface& service) : service_(service) {}
 
 ExportDownloads::~ExportDownloads() = default;
 
@@ -510,8 +509,7 @@ WebReply ExportDownloads::GetArtifact(const Caller& caller, const WebRequest& re
   return reply;
 }
 
-WebReply ExportDownloads::GetState(const Caller& caller, const WebRequest&,
-                                   const std::string& id) {
+WebReply ExportDownloads::GetState(const Caller& caller, const WebRequest&, const std::string& id) {
   const auto download = Find(caller.user, id);
   // No error: a page asks before the browser has sent the request of its download.
   if (download == nullptr) return JsonReply(R"({"state":"unknown"})");

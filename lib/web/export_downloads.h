@@ -18,7 +18,7 @@ namespace neurontrace {
 // the page names its download and asks for its state here. Any thread.
 class ExportDownloads {
  public:
-  // Who downloads. Nobody is told of another user's downloads.
+  // Who downloads. Downloads of other users are unknown to it.
   struct Caller {
     std::shared_ptr<OperatorCalls> calls;  // makes and ends the calls
     std::string user;

@@ -123,8 +123,7 @@ class OperatorGateway final : public WebHandler {
   WebReply View(std::string_view what, const WebRequest& request, const std::string& id);
 
   ExportDownloads::Caller DownloadCaller() const {
-    return {
-        .calls = calls_, .user = options_.user, .makes_archives = options_.makes_archives};
+    return {.calls = calls_, .user = options_.user, .makes_archives = options_.makes_archives};
   }
   // Waits for the result of a preview that was started.
   absl::Status AwaitPreview(v1::Capture& capture);

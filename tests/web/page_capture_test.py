@@ -155,7 +155,7 @@ class CapturePage(PageCase):
         self.assertGreaterEqual(len(lines), int(stream["events"]))
         self.assertLess(len(lines), int(stream["events"]) * 2, "no other rank's events")
 
-    def test_form_and_download_say_what_is_wrong(self):
+    def test_form_and_download_report_what_is_wrong(self):
         self.open_about()
         self.choose("#export-from", "yesterday")
         self.wait_for_text(".exports [role=alert]", "write a time after the beginning")
@@ -183,7 +183,7 @@ class CapturePage(PageCase):
                 self.assertTrue((folder / name).read_bytes() == content, name)
             self.wait_for_text(".downloads", "395_instid_0_vnc_0.ntff is saved: 16 B")
 
-    def test_capture_without_artifacts_says_how_they_come(self):
+    def test_capture_without_artifacts_explains_how_they_come(self):
         self.open_about()
         self.wait_for_text(".artifacts", "NEURON_RT_INSPECT_ENABLE=1")
 

@@ -8,7 +8,7 @@ export interface Stretch {
   to: number;
 }
 
-// A line of which `isOwnHead` says whether it points at the event itself or at the other one.
+// A line; `isOwnHead`: it points at the event itself and not at the other one.
 export interface Arrow {
   own: number;    // time of its end at the event
   other: number;  // and at the linked event

@@ -66,7 +66,7 @@ export class TileStore {
                 (own <= nsPerPx * kBlurMax || (tile.isExact && tile.unitNs <= nsPerPx)));
   }
 
-  // Of which answers are kept.
+  // How many blocks have a kept answer.
   get blocks(): number {
     return this.byBlock.size;
   }

@@ -163,7 +163,7 @@ export class TrackTree {
   private buildByRow(): void {
     const groups = new Map<string, {header: Header, sample: KnownRow, lines: Track[]}>();
     const isByKind = this.grouping === 'kind';
-    // Ranks that are not loaded are taken to have the rows of others, of which there may be new ones.
+    // Ranks that are not loaded are taken to have the rows of others, and those may have new ones.
     if (this.samplesPlaced !== this.samples.size) this.linesOf.clear();
     this.samplesPlaced = this.samples.size;
     for (const {stream} of this.ordered) {

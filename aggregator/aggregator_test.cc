@@ -464,11 +464,12 @@ TEST_F(AggregatorTest, UpdatesAtTheSameTimeKeepEachOthersTags) {
   constexpr int kPeople = 4;
   constexpr int kTagsOfEach = 8;  // together the limit of a capture
   TestOperator people(address());
-  const CaptureId running = people.Start();
   const CaptureId ended = people.Start();
   v1::Capture capture;
-  ASSERT_TRUE(people.Stop(ended.ToString(), capture).ok());
+  const grpc::Status stopped = people.Stop(ended.ToString(), capture);
+  ASSERT_TRUE(stopped.ok()) << stopped.error_message();
   people.WatchToEnd(ended);
+  const CaptureId running = people.Start();  // only now: two would both want the same workers
   for (const CaptureId& id : {running, ended}) {
     std::vector<std::thread> threads;
     for (int person = 0; person < kPeople; ++person) {

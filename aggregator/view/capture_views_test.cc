@@ -116,7 +116,8 @@ TEST_F(CaptureViewsTest, ANewNameAndALateDeliveryRenewTheLayoutOfAnEndedCapture)
   StoreSpans(0, 1);
   record_.agents[0].finished = true;
   EXPECT_EQ(Layout()->capture().streams.size(), 1u);
-  EXPECT_EQ(Layout(), layouts_[layouts_.size() - 2].get()) << "the same record, the same layout";
+  const CaptureLayout* const last = layouts_.back().get();
+  EXPECT_EQ(Layout(), last) << "the same record, the same layout";
 }
 
 TEST_F(CaptureViewsTest, DropsTheLayoutAskedAboutLeastRecently) {

@@ -307,7 +307,7 @@ TEST_F(OperatorGatewayTest, ChangesNameStarAndTags) {
 }
 
 TEST_F(OperatorGatewayTest, RefusesChangesThatItCannotPassOn) {
-  for (const char* const body : {"", "{broken", R"({"tags":["a"]})", R"({"starred":"yes"})",
+  for (const char* const body : {"", "{broken", R"({"tags":["a"]})", R"({"starred":"maybe"})",
                                  R"({"name":"n","capture_id":"01XYZ"})"}) {
     EXPECT_EQ(Ask(Request("PATCH", "/api/v1/captures/01ABC", "", body)).status, 400) << body;
   }
@@ -569,8 +569,11 @@ TEST_F(OperatorGatewayTest, ErrorsNameTheFix) {
   WebRequest foreign = Request("GET", "/api/v1/captures");
   foreign.host = "evil.example";
   EXPECT_THAT(Ask(foreign).body, HasSubstr(R"("hint":"Use 127.0.0.1)"));
-  server_->Shutdown();
-  EXPECT_THAT(Ask(Request("GET", "/api/v1/agents")).body, HasSubstr("`neurontrace status`"));
+  const auto nobody = v1::OperatorService::NewStub(
+      grpc::CreateChannel("unix:/nobody/listens", grpc::InsecureChannelCredentials()));
+  OperatorGateway lost(*nobody, assets_, OperatorGateway::Options{.token = kToken});
+  EXPECT_THAT(lost.Handle(Request("GET", "/api/v1/agents")).body,
+              HasSubstr("`neurontrace status`"));
 }
 
 // Adds what identifies the caller, as the aggregator's port does.
@@ -585,7 +588,7 @@ TEST_F(OperatorGatewayTest, MakesCallsForACallerAndNamesItsRole) {
   const auto of_alice = gateway_->For(std::make_shared<Alice>(), "alice", "operator");
   EXPECT_THAT(of_alice->Answer(Request("GET", "/api/v1/session")).body,
               HasSubstr(R"("user":"alice","role":"operator","may":{"view":true,"start":true,)"
-                        R"("stop":true,"delete":false)"));
+                        R"("stop":true,"edit":true,"delete":false)"));
   EXPECT_EQ(of_alice->Answer(Request("GET", "/api/v1/captures")).status, 200);
   EXPECT_EQ(service_.caller, "alice");
   EXPECT_EQ(Ask(Request("GET", "/api/v1/captures")).status, 200);
@@ -597,7 +600,7 @@ TEST_F(OperatorGatewayTest, MakesCallsForACallerAndNamesItsRole) {
 TEST_F(OperatorGatewayTest, AViewerMayOnlyLook) {
   const auto viewer = gateway_->For(std::make_shared<Alice>(), "eve", "viewer");
   EXPECT_THAT(viewer->Answer(Request("GET", "/api/v1/session")).body,
-              HasSubstr(R"("start":false,"stop":false,"delete":false,"export":true)"));
+              HasSubstr(R"("start":false,"stop":false,"edit":false,"delete":false,"export":true)"));
 }
 
 TEST_F(OperatorGatewayTest, StoppedGatewayEndsCalls) {

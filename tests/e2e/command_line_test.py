@@ -269,10 +269,13 @@ class Walk(FleetCase):
         self.fleet.cli("captures", "star", capture_id)
         self.fleet.cli("captures", "tag", capture_id[:12], "baseline", "needs review")
         self.fleet.cli("captures", "tag", capture_id, "needs review", "--remove")
-        for refused in ("a,b", "trigger=x", "a\tb", "x" * 129):
+        for refused in ("a,b", "trigger=x", "x" * 129):
             done = self.fleet.cli("captures", "tag", capture_id, refused, check=False)
             self.assertEqual(done.returncode, 1, refused)
             self.assertIn("add_tags[0]", done.stderr)
+        unprintable = self.fleet.cli("captures", "tag", capture_id, "a\tb", check=False)
+        self.assertEqual(unprintable.returncode, 2)
+        self.assertIn("TAG 'a?b' has control characters", unprintable.stderr)
         self.fleet.aggregator.stop()
         self.fleet.start_aggregator()
         for found in (["--starred"], ["--tag", "baseline"], ["--starred", "--tag", "baseline"]):

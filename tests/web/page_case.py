@@ -22,10 +22,12 @@ HOSTILE_NAME = '<img src=x onerror="document.title=1"> \u202egnp.exe & <b>bold</
 HOSTILE_SHOWN = '<img src=x onerror="document.title=1"> \\u202egnp.exe & <b>bold</b>'  # a hidden character is written out
 UNITS_NS = {"ns": 1, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
 
-# Answered and drawn, and the address has caught up with the view: it follows within less than this pause.
+# Answered and drawn, and the address has caught up with the view: it follows within less than this pause. What is shown
+# of a window is complete although the status says that spans of long before it are cut.
 SETTLED = """const seen = window.lastAddress ??= {href: '', since: 0}, now = performance.now();
-const isShown = document.querySelector('.tree-line:not([hidden])') !== null &&
-  document.querySelector('.load-status')?.hidden === true && new URLSearchParams(location.search).has('from');
+const status = document.querySelector('.load-status:not(.error)');
+const isShown = document.querySelector('.tree-line:not([hidden])') !== null && status !== null &&
+  (status.hidden || status.innerText.startsWith('Spans that began')) && new URLSearchParams(location.search).has('from');
 if (!isShown || seen.href !== location.href) Object.assign(seen, {href: location.href, since: now});
 return isShown && now - seen.since > 600;"""
 

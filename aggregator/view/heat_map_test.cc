@@ -56,7 +56,7 @@ struct HeatReading {
       std::vector<Element> row(columns);
       const size_t size = columns * sizeof(Element);
       ASSERT_LE(at + size, bytes.size()) << header;
-      std::memcpy(row.data(), bytes.data() + at, size);
+      if (size > 0) std::memcpy(row.data(), bytes.data() + at, size);
       at += size;
       out.push_back(std::move(row));
     }

@@ -58,6 +58,7 @@ std::string WithoutParameter(std::string_view query, std::string_view name) {
     const size_t end = std::min(query.find('&'), query.size());
     const std::string_view pair = query.substr(0, end);
     query.remove_prefix(std::min(end + 1, query.size()));
+    if (pair.empty()) continue;
     if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) continue;
     rest += (rest.empty() ? "" : "&") + std::string(pair);
   }

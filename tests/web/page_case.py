@@ -22,14 +22,39 @@ HOSTILE_NAME = '<img src=x onerror="document.title=1"> \u202egnp.exe & <b>bold</
 HOSTILE_SHOWN = '<img src=x onerror="document.title=1"> \\u202egnp.exe & <b>bold</b>'  # a hidden character is written out
 UNITS_NS = {"ns": 1, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
 
-# Answered and drawn, and the address has caught up with the view: it follows within less than this pause. What is shown
-# of a window is complete although the status says that spans of long before it are cut.
+# Runs in each new document before the page: counts the frames, requests and short timers that it waits for. There always
+# is a longer timer, of what asks again.
+COUNT_WAITING = """const waiting = new Set();
+const count = (begin, end, isCounted) => {
+  const set = window[begin].bind(window), clear = window[end].bind(window), keys = new Map();
+  const forget = id => { waiting.delete(keys.get(id)); keys.delete(id); };
+  window[begin] = (action, ms) => {
+    const id = set((...given) => { forget(id); action(...given); }, ms);
+    if (isCounted(ms)) waiting.add(keys.set(id, {}).get(id));
+    return id;
+  };
+  window[end] = id => { forget(id); clear(id); };
+};
+count('setTimeout', 'clearTimeout', (ms = 0) => ms < 1000);
+count('requestAnimationFrame', 'cancelAnimationFrame', () => true);
+const request = window.fetch.bind(window);
+window.fetch = (...given) => {
+  const answer = request(...given), forget = () => waiting.delete(answer);
+  waiting.add(answer);
+  answer.then(forget, forget);
+  return answer;
+};
+window.isWaiting = () => waiting.size > 0;"""
+
+# Answered and drawn, and the address has caught up with the view: at once if the page waits for nothing, else it follows
+# within less than 600 ms. What is shown of a window is complete although the status says that spans of long before it are cut.
 SETTLED = """const seen = window.lastAddress ??= {href: '', since: 0}, now = performance.now();
 const status = document.querySelector('.load-status:not(.error)');
 const isShown = document.querySelector('.tree-line:not([hidden])') !== null && status !== null &&
   (status.hidden || status.innerText.startsWith('Spans that began')) && new URLSearchParams(location.search).has('from');
-if (!isShown || seen.href !== location.href) Object.assign(seen, {href: location.href, since: now});
-return isShown && now - seen.since > 600;"""
+if (!isShown || seen.href !== location.href) Object.assign(seen, {href: location.href, since: now, rest: now});
+if (window.isWaiting()) seen.rest = now;
+return isShown && (now - seen.since > 600 || now - seen.rest > 100);"""
 
 LINES = """return [...document.querySelectorAll('.tree-line:not([hidden])')].map(line => {
   const box = line.getBoundingClientRect();
@@ -110,7 +135,8 @@ class Api:
 
 @suite.needs_of_setup(MISSING, f"{' and '.join(MISSING)} not found")
 class PageCase(unittest.TestCase):
-    """One fleet, one capture and one page for all tests of a class; a browser for each test."""
+    """One fleet, one capture, one page and one browser for all tests of a class. Each test begins with a browser that
+    remembers nothing, and the test after one that failed with a new one."""
 
     maxDiff = 4000
     duration = "2s"
@@ -123,6 +149,14 @@ class PageCase(unittest.TestCase):
         cls.capture_id = cls.capture("demo", cls.duration)
         cls.address = cls.fleet.start_page()[1]
         cls.api = Api(cls.address)
+        cls.shared_browser = None
+        cls.addClassCleanup(cls.quit_browser)
+
+    @classmethod
+    def quit_browser(cls):
+        if cls.shared_browser:
+            cls.shared_browser.quit()
+        cls.shared_browser = None
 
     @classmethod
     def start_fleet(cls):
@@ -134,20 +168,41 @@ class PageCase(unittest.TestCase):
         return cls.fleet.cli_json("captures")["captures"][-1]["capture_id"]
 
     def setUp(self):
-        self.browser = self.start_browser()
+        if not self.shared_browser:
+            type(self).shared_browser = self._new_browser()
+        self.browser = self.shared_browser
+        self.addCleanup(self._forget)
+
+    def _new_browser(self, **options):
+        browser = WebDriver(**options)
+        browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=COUNT_WAITING)
+        return browser
 
     def start_browser(self, **options):
-        browser = WebDriver(**options)
+        """A further browser, of another person."""
+        browser = self._new_browser(**options)
         self.addCleanup(browser.quit)
         self.addCleanup(self._keep_picture_of_failure, browser)
         return browser
 
+    def _forget(self):
+        try:
+            if self._keep_picture_of_failure(self.browser):
+                self.quit_browser()
+            else:
+                self.browser.forget(self.api.origin)
+        except Exception:
+            self.quit_browser()
+            raise
+
     def _keep_picture_of_failure(self, browser):
         result = self._outcome.result  # as in tests/e2e/fleet_case.py
-        if any(getattr(test, "test_case", test) is self for test, _ in result.errors + result.failures):
+        has_failed = any(getattr(test, "test_case", test) is self for test, _ in result.errors + result.failures)
+        if has_failed:
             path = PICTURES / f"failed-{self.id().split('.')[-1]}.png"
             browser.screenshot(path)
             print(f"--- {self.id()}: see {path}; console: {browser.console_errors()}", flush=True)
+        return has_failed
 
     # -- going places --------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ class WebDriver:
     """One browser with a profile of its own. Use it as a context manager, or call `quit`."""
 
     def __init__(self, width=1280, height=800, dark=False):
+        self._width, self._height, self._dark = width, height, dark
         self._dir = tempfile.TemporaryDirectory(prefix="nt-browser-")
         environment = {**os.environ, "HOME": self._dir.name, "TMPDIR": self._dir.name}
         # pylint: disable-next=consider-using-with
@@ -74,7 +75,7 @@ class WebDriver:
         raise WebDriverError("chromedriver ended before it listened")
 
     def _call(self, method, path, body=None):
-        data = None if method == "GET" else json.dumps(body or {}).encode()
+        data = json.dumps(body or {}).encode() if method == "POST" else None
         request = urllib.request.Request(self._root + path, data, {"Content-Type": "application/json"}, method=method)
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
@@ -96,6 +97,17 @@ class WebDriver:
         """Sets what the operating system of the person prefers."""
         self.devtools("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def forget(self, origin):
+        """Leaves the page and removes what it kept: cookies, stored values, messages of the console, and the look of the
+        window."""
+        self.open("about:blank")
+        self._call("DELETE", "/actions")
+        self.devtools("Network.clearBrowserCookies")
+        self.devtools("Storage.clearDataForOrigin", origin=origin, storageTypes="all")
+        self.resize(self._width, self._height)
+        self.set_dark(self._dark)
+        self.console_errors()
 
     def open(self, url):
         self._call("POST", "/url", {"url": url})

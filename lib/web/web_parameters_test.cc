@@ -26,6 +26,7 @@ TEST(ParameterOfTest, FindsTheParameterOfThisNameAlone) {
 TEST(WithoutParameterTest, RemovesEveryOneAndLeavesTheOthersAsTheyAre) {
   EXPECT_EQ(WithoutParameter("token=1&from=%20&token=2&to=3&token=", "token"), "from=%20&to=3");
   EXPECT_EQ(WithoutParameter("tokens=1&token", "token"), "tokens=1&token");
+  EXPECT_EQ(WithoutParameter("&&from=1&&token=2&", "token"), "from=1");
   EXPECT_EQ(WithoutParameter("token=1", "token"), "");
 }
 

@@ -222,12 +222,12 @@ class MockCapture:
             {
                 "row": ROW_RUNTIME,
                 "name": f"thread {812 + gid % 8}",
-                "source": "neuron_rt",
+                "source": "runtime",
                 "order": 0,
                 "depth": depth,
                 "events": runtime,
             },
-            {"row": ROW_HARDWARE, "name": "engines", "source": "neuron_hw", "order": 1, "depth": 1, "events": hardware},
+            {"row": ROW_HARDWARE, "name": "engines", "source": "hardware", "order": 1, "depth": 1, "events": hardware},
             {
                 "row": ROW_COUNTER,
                 "name": "HBM bandwidth",

@@ -30,7 +30,7 @@ export function buildSpans(header: Record<string, unknown>, rows: BuiltRow[]): A
       stream: 4,
       row: 1,
       name: 'thread',
-      source: 'neuron_rt',
+      source: 'runtime',
       order: 0,
       depth: 1,
       mode: 'exact',

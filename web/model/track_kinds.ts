@@ -15,7 +15,7 @@ export function sectionOf(source: string, name: string): string {
   if (source === 'counter') return 'counters';
   if (/\bsteps?\b/i.test(name)) return 'steps';
   if (/host to device|device to host|\btransfers?\b|\bdma\b/i.test(name)) return 'transfers';
-  return source === 'framework' ? 'framework' : source === 'neuron_hw' ? 'hardware' : 'runtime';
+  return source === 'framework' ? 'framework' : source === 'hardware' ? 'hardware' : 'runtime';
 }
 
 export function sectionLabel(section: string): string {

@@ -181,7 +181,6 @@ class PageLife(PageCase):
         }
         for name, query in links.items():
             with self.subTest(link=name):
-                self.browser.open("about:blank")
                 self.open_timeline(**query)
                 self.assertGreater(len(self.lines()), 0)
                 self.assertEqual(self.browser.run("return document.querySelectorAll('img').length"), 0)

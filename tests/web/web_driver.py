@@ -35,9 +35,11 @@ class WebDriver:
         self._width, self._height, self._dark = width, height, dark
         self._dir = tempfile.TemporaryDirectory(prefix="nt-browser-")
         environment = {**os.environ, "HOME": self._dir.name, "TMPDIR": self._dir.name}
-        # pylint: disable-next=consider-using-with
-        self._process = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                         text=True, env=environment, start_new_session=True)
+        # A file, since nobody would read a pipe once the port is known.
+        with open(f"{self._dir.name}/driver.log", "wb") as log:
+            # pylint: disable-next=consider-using-with
+            self._process = subprocess.Popen(["chromedriver", "--port=0"], stdout=log, stderr=subprocess.STDOUT,
+                                             env=environment, start_new_session=True)
         try:
             self._root = f"http://127.0.0.1:{self._find_port()}"
             arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking",
@@ -63,16 +65,21 @@ class WebDriver:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        self._process.stdout.close()
         with contextlib.suppress(OSError):  # a dying browser may still write into its profile
             self._dir.cleanup()
 
     def _find_port(self):
-        for line in self._process.stdout:
-            match = re.search(r"started successfully on port (\d+)", line)
+        deadline = time.monotonic() + 60
+        while True:
+            is_running = self._process.poll() is None
+            with open(f"{self._dir.name}/driver.log", encoding="utf-8", errors="replace") as log:
+                text = log.read()
+            match = re.search(r"started successfully on port (\d+)\.", text)
             if match:
                 return int(match[1])
-        raise WebDriverError("chromedriver ended before it listened")
+            if not is_running or time.monotonic() > deadline:
+                raise WebDriverError(f"chromedriver {'does not listen' if is_running else 'ended'}: {text}")
+            time.sleep(0.02)  # tidy: poll
 
     def _call(self, method, path, body=None):
         data = json.dumps(body or {}).encode() if method == "POST" else None

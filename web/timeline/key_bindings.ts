@@ -40,6 +40,7 @@ export const kKeyHelp: [string, string][] = [
   ['c, C', 'in the tree: collapse or expand this kind of rows on all ranks; all kinds'],
   ['Enter, Space', 'in the tree: expand, collapse'],
   ['g', 'group by the next of: instance, rank, process, job, core, kind, row name'],
+  ['arrows, Enter, W', 'in the heat map: choose a cell, go there; find the worst cell'],
   ['?', 'this list'],
 ];
 

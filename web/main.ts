@@ -56,7 +56,7 @@ class App implements Navigation {
   }
 
   private async capturePage(id: string, isAbout: boolean): Promise<Page> {
-    if (isAbout) return new CapturePage(this.api, this, id);
+    if (isAbout) return new CapturePage(this.api, this, this.theme, id);
     const state = new TimelineState(id, await this.api.layout(id));
     return new TimelinePage(this.api, this.toasts, this, this.theme, state);
   }

@@ -131,6 +131,7 @@ class Store:
                         "words": f"within {int(stream['bound_ns']) / 1000} us",
                     },
                     "gaps": str(len(stream["gaps"])),
+                    "gapsSumNs": str(sum(gap["end_ns"] - gap["begin_ns"] for gap in stream["gaps"])),
                     "job": "train",
                 }
             )

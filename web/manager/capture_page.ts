@@ -7,6 +7,7 @@ import {formatBytes, formatCount, formatDuration, formatUtc} from '../model/text
 import {parseCount, parseInteger, TimeBase} from '../model/time_base';
 import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
 import {Navigation, Page} from '../widgets/navigation';
+import {Theme} from '../widgets/theme';
 
 import {artifactSection} from './artifact_section';
 import {CaptureFacts} from './capture_facts';
@@ -27,14 +28,17 @@ export class CapturePage implements Page {
   private hosts: HostSection|null = null;
   private closed = false;
 
-  constructor(private readonly api: ApiClient, private readonly navigation: Navigation, private readonly id: string) {
+  constructor(
+      private readonly api: ApiClient, private readonly navigation: Navigation, theme: Theme,
+      private readonly id: string) {
     this.downloads = new DownloadList(api);
     this.element.append(
         element(
             'header', {class: 'top-bar'}, link(navigation, '/', '‹ Captures'), this.title,
             element('span', {class: 'id'}, id), element('span', {class: 'grow'}),
             link(navigation, `/capture/${encodeURIComponent(id)}`, 'Timeline'),
-            iconButton('refresh', 'Refresh', () => void this.load())),
+            iconButton('refresh', 'Refresh', () => void this.load()),
+            iconButton('theme', 'Light or dark', () => theme.toggle())),
         this.body);
     void this.load();
   }

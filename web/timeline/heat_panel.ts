@@ -36,7 +36,7 @@ const kMetrics: Metric[] = [
   {
     name: 'late',
     label: 'Lateness',
-    meaning: 'arrival at collectives and barriers, against the median of the group: where a rank arrives, not why',
+    meaning: 'arrival at collectives and barriers against the group’s median: where, not why',
     hasSteps: true,
   },
   {
@@ -273,7 +273,10 @@ export class HeatPanel implements Panel {
     this.least.textContent = this.text(least);
     this.most.textContent = this.text(most);
     const meaning = kMetrics.find(metric => metric.name === grid.metric)?.meaning ?? '', texts = [meaning];
-    if (grid.isSigned) texts.push('grey: below the clocks’ bound, or the bound is unknown');
+    if (grid.isSigned) texts.push('grey: below the clocks’ bound, or without one');
+    const isBlank = grid.isSigned && most <= 1;  // nothing means anything, so that there is no scale
+    for (const node of [this.least, this.scale, this.most]) node.hidden = isBlank;
+    if (isBlank) texts.unshift('no difference is certain');
     if (grid.stepSource)
       texts.push(grid.stepSource === 'barrier' ? 'steps are between barriers' : 'steps are the framework’s');
     if (grid.stepsPerColumn > 1) texts.push(`${grid.stepsPerColumn} steps in a column, the worst is shown`);

@@ -97,6 +97,7 @@ rocksdb::ColumnFamilyOptions FamilyOptions(Family family,
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.compression = rocksdb::kNoCompression;
   options.write_buffer_size = kWriteBufferBytes;
+  if (family == Family::kDigests) options.compression = rocksdb::kZSTD;  // times of even steps
   // The other families are small and their defaults do; chunks are nearly all of the bytes.
   if (family != Family::kChunks) return options;
   options.write_buffer_size = kChunkWriteBufferBytes;

@@ -104,8 +104,8 @@ TEST_F(AuthInterceptorTest, RefusesUnauthenticatedAndUnauthorizedCallers) {
 
 // The handler knows which capture it is about, and refuses it.
 TEST_F(AuthInterceptorTest, CallsThatTheirHandlersCheckPassForPeopleAndNotForAgents) {
-  for (const char* const method :
-       {"StartCapture", "StopCapture", "DeleteCapture", "UpdateCapture", "FireTrigger", "GetArtifact"}) {
+  for (const char* const method : {"StartCapture", "StopCapture", "DeleteCapture", "UpdateCapture",
+                                   "FireTrigger", "GetArtifact"}) {
     const std::string call = std::string("/neurontrace.v1.OperatorService/") + method;
     EXPECT_TRUE(IsCheckedByItsHandler(call));
     EXPECT_TRUE(Call(bob_, call).ok()) << call;

@@ -118,7 +118,7 @@ rocksdb::ColumnFamilyOptions FamilyOptions(Family family,
 
 std::string_view FamilyName(Family family) {
   static constexpr std::array<std::string_view, kFamilyCount> kNames = {
-      "meta",        "captures",           "agents",       "workers",  "streams", "chunks",
+      "meta",        "captures",           "agents",       "workers",   "streams", "chunks",
       "chunk_index", "clock_observations", "clock_models", "artifacts", "digests"};
   return kNames[static_cast<size_t>(family)];
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import {Direction} from '../model/link_arrows';
-
 // The parts of the API's JSON that the page reads. Members of proto messages are optional, because proto3 JSON leaves
 // out what has its default value; 64-bit integers are decimal strings.
 import {Certificate, WorkerIdentity} from '../model/certificate_types';
+import {Direction} from '../model/link_arrows';
 
 export interface Session {
   user: string;

@@ -141,10 +141,7 @@ function learn(tree: TrackTree, stream: number, gid: number): boolean {
           {from: '1000', to: '2000'},
           [
             {fields: {stream, row: 1, name: `gid${gid}-nc0-tid${gid * 3}-neuron_rt`, depth: 2}, items},
-            {
-              fields: {stream, row: 2, name: `gid${gid}-nc0-tid1-core4-neuron_hw`, source: 'hardware', order: 1},
-              items
-            },
+            {fields: {stream, row: 2, name: `gid${gid}-nc0-tid1-core4-neuron_hw`, source: 'hardware', order: 1}, items},
             {fields: {stream, row: 3, name: `gid${gid}-nc0 steps (derived)`, order: 2}, items},
           ]),
       kBase, new NameTable()));

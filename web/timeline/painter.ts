@@ -14,7 +14,7 @@ import {ThemeColours} from './theme_colours';
 import {TimelineState} from './timeline_state';
 import {VisibleTracks} from './visible_tracks';
 
-export const kUnit = 17;       // CSS px of a nesting level
+export const kUnit = 17;     // CSS px of a nesting level
 const kRuntime = 'runtime';  // of the rows that a collapsed rank shows
 const kLabelFrom = 36, kLabelFromMoving = 80;
 const kLabelsMovingMax = 300;  // on the page's thread, so that a frame is in time

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiError, isAbort} from './api_error';
-import {ArtifactList, Capture, CaptureChange, DownloadState, EventsReply, LinksReply, SearchReply, Session, SummaryReply} from './api_types';
+import {ArtifactList, Capture, CaptureChange, DownloadState} from './api_types';
+import {EventsReply, LinksReply, SearchReply, Session, SummaryReply} from './api_types';
 
 const kRoot = '/api/v1';
 

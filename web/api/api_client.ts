@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiError, isAbort} from './api_error';
-import {ArtifactList, Capture, CaptureChange, DownloadState} from './api_types';
-import {EventsReply, LinksReply, SearchReply, Session, SummaryReply} from './api_types';
+import * as api from './api_types';
+import {Capture, EventsReply, LinksReply, SearchReply, Session, SummaryReply} from './api_types';
 
 const kRoot = '/api/v1';
 
@@ -39,7 +39,7 @@ export class ApiClient {
   }
 
   // What the change does not mention stays.
-  async updateCapture(id: string, change: CaptureChange): Promise<void> {
+  async updateCapture(id: string, change: api.CaptureChange): Promise<void> {
     await this.json('PATCH', `/captures/${encodeURIComponent(id)}`, change);
   }
 
@@ -75,8 +75,8 @@ export class ApiClient {
     return await (await this.call('GET', this.path(id, 'heat', query), undefined, signal)).arrayBuffer();
   }
 
-  async artifacts(id: string): Promise<ArtifactList> {
-    return await this.operator(`/captures/${encodeURIComponent(id)}/artifacts`) as ArtifactList;
+  async artifacts(id: string): Promise<api.ArtifactList> {
+    return await this.operator(`/captures/${encodeURIComponent(id)}/artifacts`) as api.ArtifactList;
   }
 
   artifactAddress(id: string, query: Query): string {
@@ -84,8 +84,8 @@ export class ApiClient {
   }
 
   // The state of a download that the page named; unknown until its request has arrived.
-  async download(name: string): Promise<DownloadState> {
-    return await this.json('GET', `/downloads/${encodeURIComponent(name)}`) as DownloadState;
+  async download(name: string): Promise<api.DownloadState> {
+    return await this.json('GET', `/downloads/${encodeURIComponent(name)}`) as api.DownloadState;
   }
 
   async cancelDownload(name: string): Promise<void> {

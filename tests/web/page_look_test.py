@@ -287,9 +287,10 @@ class PageLook(PageCase):
         self.browser.resize(1280, 800)
         self.show_manager()
         self.browser.screenshot(ROOT / "docs" / "images" / "captures.png")
-        self.show(views["open"])
-        self.browser.screenshot(ROOT / "docs" / "images" / "timeline.png")
-        for name in ("captures.png", "timeline.png"):
+        for view, name in (("open", "timeline.png"), ("heat", "heat.png")):
+            self.show(views[view])
+            self.browser.screenshot(ROOT / "docs" / "images" / name)
+        for name in ("captures.png", "timeline.png", "heat.png"):
             self.assertLess((ROOT / "docs" / "images" / name).stat().st_size, DOCS_IMAGE_BYTES_MAX, name)
 
 

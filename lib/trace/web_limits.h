@@ -37,6 +37,8 @@ inline constexpr int kWebCallMsMax = 30'000;
 inline constexpr size_t kWebDownloadsMax = 32;
 // Bytes of the name that a page gives a download. Longer: 400.
 inline constexpr size_t kWebDownloadNameBytesMax = 64;
+// Warnings, and notes, that the state of a download lists; further ones are counted there.
+inline constexpr int kWebDownloadTextsMax = 64;
 // Temporary files of one archive: their bytes, and how many grow at once. Beyond: the download
 // fails, and its error names the command that writes the files without an archive.
 inline constexpr uint64_t kWebSpoolBytesMax = uint64_t{8} << 30;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lib/base/json_writer.h"
+#include "lib/trace/export_traits.h"
 #include "lib/trace/limits.h"
 #include "lib/trace/web_limits.h"
 #include "lib/web/api_reply.h"
@@ -22,12 +23,17 @@
 namespace neurontrace {
 namespace {
 
-// A format by the names of `neurontrace export --format`.
+// A format by its name in ExportTraits; "pftrace" is what the page calls perfetto.
 struct Format {
   std::string_view name;
   v1::ExportFormat value;
   std::string_view ending;  // of the downloaded file
-  bool is_archive = false;  // the format has several files
+
+  // Returns whether the format has several files.
+  bool is_archive() const {
+    const ExportTraits* const traits = FindExportTraits(name);
+    return traits != nullptr && traits->is_directory();
+  }
 };
 constexpr Format kFormats[] = {{"pftrace", v1::EXPORT_FORMAT_PERFETTO, "pftrace"},
                                {"perfetto", v1::EXPORT_FORMAT_PERFETTO, "pftrace"},
@@ -36,11 +42,8 @@ constexpr Format kFormats[] = {{"pftrace", v1::EXPORT_FORMAT_PERFETTO, "pftrace"
                                {"events", v1::EXPORT_FORMAT_EVENTS, "events.jsonl"},
                                {"summary-text", v1::EXPORT_FORMAT_SUMMARY_TEXT, "summary.txt"},
                                {"summary-json", v1::EXPORT_FORMAT_SUMMARY_JSON, "summary.json"},
-                               {"parquet", v1::EXPORT_FORMAT_PARQUET, "parquet.tar", true},
-                               {"xspace", v1::EXPORT_FORMAT_XSPACE, "xspace.tar", true}};
-
-// What the aggregator reported about its result; further texts are counted.
-constexpr int kTextsMax = 64;
+                               {"parquet", v1::EXPORT_FORMAT_PARQUET, "parquet.tar"},
+                               {"xspace", v1::EXPORT_FORMAT_XSPACE, "xspace.tar"}};
 
 grpc::Status Invalid(std::string message) {
   return {grpc::StatusCode::INVALID_ARGUMENT, std::move(message)};
@@ -234,8 +237,9 @@ class ExportDownloads::Download {
   static void WriteTexts(const google::protobuf::RepeatedPtrField<std::string>& texts,
                          JsonWriter& json) {
     json.Open('[');
-    for (int i = 0; i < std::min(texts.size(), kTextsMax); ++i) json.Value(texts[i]);
-    if (texts.size() > kTextsMax) json.Value(fmt::format("and {} more", texts.size() - kTextsMax));
+    const int shown = std::min(texts.size(), limits::kWebDownloadTextsMax);
+    for (int i = 0; i < shown; ++i) json.Value(texts[i]);
+    if (texts.size() > shown) json.Value(fmt::format("and {} more", texts.size() - shown));
     json.Close(']');
   }
 
@@ -453,11 +457,13 @@ WebReply ExportDownloads::Export(const Caller& caller, const WebRequest& request
   const std::string_view named = ParameterOf(request.query, "format");
   const auto* const format = std::ranges::find(kFormats, named, &Format::name);
   if (format == std::end(kFormats)) {
-    return ErrorReply(
-        Invalid("format: there are perfetto, chrome-json, json, events, "
-                "summary-text, summary-json, parquet and xspace"));
+    std::string names;
+    for (const ExportTraits& traits : AllExportTraits()) {
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", traits.name());
+    }
+    return ErrorReply(Invalid(fmt::format("format: there are {}", names)));
   }
-  if (format->is_archive && !caller.makes_archives) {
+  if (format->is_archive() && !caller.makes_archives) {
     return ErrorReply({grpc::StatusCode::UNIMPLEMENTED,
                        "format: it has several files, and the aggregator makes no archives"},
                       CommandWithoutArchive(id, format->name));
@@ -475,7 +481,7 @@ WebReply ExportDownloads::Export(const Caller& caller, const WebRequest& request
   const std::string file_name = fmt::format("{}.{}", FileName(id), format->ending);
   download->SetFile(file_name, 0);
   std::optional<TarSpool> spool;
-  if (format->is_archive) {
+  if (format->is_archive()) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     spool.emplace(TarSpool::Options{
         .directory = fmt::format("{}.{}", FileName(id), format->name),

@@ -145,12 +145,11 @@ def straggler_link(summary, address):
 
 
 def print_page_command(arguments, capture_id, out):
-    """Prints what shows the page later: the store stays, and any aggregator can serve it."""
+    """Prints what shows the page later: the store stays."""
     programs = Path(arguments.build) / "bin"
     print(f"""
-To see the timeline in a browser, start these two programs, or run the demo in a terminal without --no-view:
-  {programs}/neurontrace-aggregator --listen 127.0.0.1:9400 --store {out / 'run' / 'store'}
-  {programs}/neurontrace view {capture_id}""")
+To see the timeline in a browser, run this, or the demo in a terminal without --no-view:
+  {programs}/neurontrace view {capture_id} --store {out / 'run' / 'store'}""")
 
 
 def serve_page(address):

@@ -111,6 +111,8 @@ std::string FormatSkew(const v1::Capture& capture) {
   }
   if (capture.begin().bound_ns() != 0) {
     text += "; their clocks are within " + FormatDuration(capture.begin().bound_ns());
+  } else if (!is_cut) {
+    text += "; not all their clocks were known when it was planned";
   }
   return text + "\n";
 }

@@ -31,7 +31,9 @@ uint64_t OrderDispatcher::WidestBound(const CaptureRecord& record,
   for (const CaptureAgentPart& part : record.agents) {
     const KnownAgent* const agent = FindConnected(deps_.registry, part.agent_id);
     if (agent == nullptr) continue;
-    widest_ns = std::max(widest_ns, BeginFor(agent->info, begin).bound_ns);
+    const uint64_t bound_ns = BeginFor(agent->info, begin).bound_ns;
+    if (bound_ns == 0) return 0;
+    widest_ns = std::max(widest_ns, bound_ns);
   }
   return widest_ns;
 }

@@ -57,8 +57,8 @@ class OrderDispatcher {
   // Sends the orders whose moment has come.
   void SendDue();
 
-  // Returns how far, in ns, the clocks of the participating agents can be from the moment; 0 if no
-  // clock is known.
+  // Returns how far, in ns, the clocks of the participating agents can be from the moment; 0 if
+  // the clock of one is not known.
   uint64_t WidestBound(const CaptureRecord& record, const CaptureBegin& begin) const;
 
  private:

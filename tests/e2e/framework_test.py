@@ -204,7 +204,9 @@ class Fixture(FrameworkCase):
                 continue
             for call in entries[1:]:
                 self.assertLessEqual(operation.start_ns, call.start_ns)
-                self.assertLessEqual(call.end_ns, operation.end_ns)
+                # A call that the capture's stop cut off is drawn to its stream's end, wherever that is.
+                if not call.args.get("open"):
+                    self.assertLessEqual(call.end_ns, operation.end_ns)
                 self.assertEqual(call.args["thread_id"], operation.args["thread_id"])
                 if call.name == "nrt_execute":
                     calls += 1

@@ -15,7 +15,8 @@ namespace {
 using namespace insight_rule;
 
 constexpr float kAbsent = std::numeric_limits<float>::quiet_NaN();
-// With more peers than this, one core more or less does not change their medians noticeably.
+// With more cores than this, the figures of all stand for those of all others: one core more does
+// not change their medians noticeably.
 constexpr size_t kPeersForExactMedians = 128;
 
 // The median of all values but one, from the middle of all of them.
@@ -91,6 +92,7 @@ void PeerTable::ChooseColumns(const JudgeInput& input, const FleetRole& role) {
 
 void PeerTable::FillCells(const JudgeInput& input, const FleetRole& role) {
   cells_.assign(rows_ * columns_, nullptr);
+  least_met_.assign(columns_, std::numeric_limits<double>::infinity());
   absl::flat_hash_map<uint64_t, size_t> column_of;
   for (size_t column = 0; column < columns_; ++column) column_of[exec_ids_[column]] = column;
   for (size_t row = 0; row < rows_; ++row) {
@@ -99,7 +101,9 @@ void PeerTable::FillCells(const JudgeInput& input, const FleetRole& role) {
       const CoreExecution& execution = history.latest(i);
       if (execution.key() != model_) continue;
       const auto found = column_of.find(execution.exec_id);
-      if (found != column_of.end()) cells_[row * columns_ + found->second] = &execution;
+      if (found == column_of.end()) continue;
+      cells_[row * columns_ + found->second] = &execution;
+      least_met_[found->second] = std::min<double>(least_met_[found->second], execution.met);
     }
   }
 }
@@ -142,48 +146,47 @@ std::vector<PeerTable::RowFigures> PeerTable::FiguresOf(Quantity quantity, uint3
   return result;
 }
 
-PeerComparison PeerTable::Compare(const std::vector<RowFigures>& figures, size_t row,
-                                  uint32_t window) const {
+PeerTable::PeerSummary PeerTable::Summarize(const std::vector<RowFigures>& figures,
+                                            size_t without_row) {
   std::vector<double> medians;
   std::vector<double> deviations;
-  for (size_t other = 0; other < rows_; ++other) {
-    if (other == row || !figures[other].is_known) continue;
-    medians.push_back(figures[other].median);
-    deviations.push_back(figures[other].deviation);
+  for (size_t row = 0; row < figures.size(); ++row) {
+    if (row == without_row || !figures[row].is_known) continue;
+    medians.push_back(figures[row].median);
+    deviations.push_back(figures[row].deviation);
   }
-  PeerComparison result;
-  result.x = figures[row].median;
-  if (medians.size() < kPeersMin) return result;
-  const double deviation =
-      std::max({kDeviationMin, figures[row].deviation, MedianOf(deviations)});
-  result.z = result.x * std::sqrt(window) / (kMedianInefficiency * deviation);
-  result.spread = RobustDeviation(medians);
-  const double ratio_min = window == kWindows.back() ? kRatioMinShortest : kRatioMin;
-  result.is_excess = result.x >= std::log(ratio_min) && result.z >= kZMin &&
-                     result.x >= kSpreadFactor * result.spread;
-  return result;
+  return {.peers = medians.size(),
+          .deviation = MedianOf(deviations),
+          .spread = RobustDeviation(medians)};
 }
 
 std::vector<PeerExcess> PeerTable::FindExcesses() const {
+  const bool is_large = rows_ > kPeersForExactMedians;
   std::vector<PeerExcess> found(rows_);
   std::vector<bool> is_found(rows_, false);
   for (const uint32_t window : kWindows) {
     if (window > columns_) continue;
-    std::array<std::vector<RowFigures>, kQuantities> figures;
-    for (size_t q = 0; q < kQuantities; ++q) figures[q] = FiguresOf(static_cast<Quantity>(q), window);
-    // Comparisons of one quantity differ only by the core that is left out.
-    std::array<std::optional<PeerComparison>, kQuantities> common;
-    for (size_t row = 0; row < rows_; ++row) {
-      if (is_found[row]) continue;
-      const bool can_be = std::any_of(figures.begin(), figures.end(), [&](const auto& of_rows) {
-        return of_rows[row].is_known && of_rows[row].median >= std::log(kRatioMin);
-      });
-      if (!can_be) continue;
-      PeerExcess& excess = found[row];
-      excess = {.row = static_cast<uint32_t>(row), .window = window};
-      for (size_t q = 0; q < kQuantities; ++q) {
-        excess.by_quantity[q] = Compare(figures[q], row, window);
-        if (excess.by_quantity[q].is_excess) is_found[row] = true;
+    const double ratio_min = window == kWindows.back() ? kRatioMinShortest : kRatioMin;
+    for (size_t q = 0; q < kQuantities; ++q) {
+      const std::vector<RowFigures> figures = FiguresOf(static_cast<Quantity>(q), window);
+      const PeerSummary of_all = is_large ? Summarize(figures, rows_) : PeerSummary{};
+      for (size_t row = 0; row < rows_; ++row) {
+        // Found in a longer window.
+        if (is_found[row] && found[row].window != window) continue;
+        if (!figures[row].is_known) continue;
+        const PeerSummary peers = is_large ? of_all : Summarize(figures, row);
+        PeerComparison& result = found[row].by_quantity[q];
+        const double deviation =
+            std::max({kDeviationMin, figures[row].deviation, peers.deviation});
+        result.x = figures[row].median;
+        result.z = result.x * std::sqrt(window) / (kMedianInefficiency * deviation);
+        result.spread = peers.spread;
+        result.is_excess = peers.peers >= kPeersMin && result.x >= std::log(ratio_min) &&
+                           result.z >= kZMin && result.x >= kSpreadFactor * result.spread;
+        if (!result.is_excess) continue;
+        is_found[row] = true;
+        found[row].row = static_cast<uint32_t>(row);
+        found[row].window = window;
       }
     }
   }
@@ -194,17 +197,25 @@ std::vector<PeerExcess> PeerTable::FindExcesses() const {
   return result;
 }
 
-double PeerTable::ExcessOf(size_t row, uint32_t window, Figure figure) const {
-  std::vector<double> differences;
+std::vector<double> PeerTable::MediansOf(Figure figure) const {
+  std::vector<double> medians;
   std::vector<double> values;
+  for (size_t column = 0; column < columns_; ++column) {
+    values.clear();
+    for (size_t row = 0; row < rows_; ++row) {
+      if (at(row, column) != nullptr) values.push_back(figure(*at(row, column)));
+    }
+    medians.push_back(MedianOf(values));
+  }
+  return medians;
+}
+
+double PeerTable::ExcessOf(size_t row, uint32_t window, Figure figure,
+                           const std::vector<double>& medians) const {
+  std::vector<double> differences;
   for (size_t column = columns_; column > 0 && differences.size() < window; --column) {
     const CoreExecution* own = at(row, column - 1);
-    if (own == nullptr) continue;
-    values.clear();
-    for (size_t other = 0; other < rows_; ++other) {
-      if (at(other, column - 1) != nullptr) values.push_back(figure(*at(other, column - 1)));
-    }
-    differences.push_back(figure(*own) - MedianOf(values));
+    if (own != nullptr) differences.push_back(figure(*own) - medians[column - 1]);
   }
   return MedianOf(differences);
 }
@@ -238,12 +249,7 @@ double PeerTable::MeanWait(uint32_t window, const std::vector<bool>& excluded) c
 double PeerTable::WaitOf(size_t row, uint32_t window) const {
   std::vector<double> waits;
   for (size_t column = FirstColumn(window); column < columns_; ++column) {
-    if (at(row, column) == nullptr) continue;
-    double least = at(row, column)->met;
-    for (size_t other = 0; other < rows_; ++other) {
-      if (at(other, column) != nullptr) least = std::min<double>(least, at(other, column)->met);
-    }
-    waits.push_back(at(row, column)->met - least);
+    if (at(row, column) != nullptr) waits.push_back(at(row, column)->met - least_met_[column]);
   }
   return MedianOf(waits);
 }
@@ -294,14 +300,8 @@ double PeerTable::OwnSpread() const {
 }
 
 double PeerTable::Transfer(uint32_t window) const {
-  std::vector<double> least;
-  for (size_t column = FirstColumn(window); column < columns_; ++column) {
-    double of_column = std::numeric_limits<double>::infinity();
-    for (size_t row = 0; row < rows_; ++row) {
-      if (at(row, column) != nullptr) of_column = std::min<double>(of_column, at(row, column)->met);
-    }
-    if (std::isfinite(of_column)) least.push_back(of_column);
-  }
+  std::vector<double> least(least_met_.begin() + static_cast<std::ptrdiff_t>(FirstColumn(window)),
+                            least_met_.end());
   return MedianOf(least);
 }
 

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -56,10 +55,12 @@ class PeerTable {
 
   // Returns the cores that pass the test, ascending.
   std::vector<PeerExcess> FindExcesses() const;
-  // Returns the median, over the last executions of the core, of `figure` less its median over all
-  // cores at the same execution.
   using Figure = double (*)(const CoreExecution&);
-  double ExcessOf(size_t row, uint32_t window, Figure figure) const;
+  // Returns the median over all cores, by column.
+  std::vector<double> MediansOf(Figure figure) const;
+  // Returns the median, over the last executions of the core, of `figure` less `medians`.
+  double ExcessOf(size_t row, uint32_t window, Figure figure,
+                  const std::vector<double>& medians) const;
   // Returns exp(median x).
   double RatioOf(Quantity quantity, size_t row, uint32_t window) const;
 
@@ -91,8 +92,13 @@ class PeerTable {
     double deviation = 0;
   };
   std::vector<RowFigures> FiguresOf(Quantity quantity, uint32_t window) const;
-  PeerComparison Compare(const std::vector<RowFigures>& figures, size_t row,
-                         uint32_t window) const;
+  // What the other rows' figures have in common.
+  struct PeerSummary {
+    size_t peers = 0;
+    double deviation = 0;  // median
+    double spread = 0;     // of the medians
+  };
+  static PeerSummary Summarize(const std::vector<RowFigures>& figures, size_t without_row);
   size_t FirstColumn(uint32_t window) const { return columns_ < window ? 0 : columns_ - window; }
 
   uint32_t model_;
@@ -101,6 +107,7 @@ class PeerTable {
   double per_step_ = 0;
   std::vector<uint64_t> exec_ids_;  // by column
   std::vector<const CoreExecution*> cells_;
+  std::vector<double> least_met_;  // by column
   std::array<std::vector<float>, kQuantities> x_;
 };
 

@@ -53,6 +53,23 @@ Quantity ReportedQuantity(const PeerExcess& excess, Phase phase) {
 
 }  // namespace
 
+// What the cores of a table have in common, by column.
+struct RoleJudge::TableMedians {
+  explicit TableMedians(const PeerTable& table)
+      : own(table.MediansOf(OwnOf)),
+        met(table.MediansOf(MetOf)),
+        io(table.MediansOf(IoOf)),
+        memory(table.MediansOf(MemoryOf)) {
+    for (const OwnSegment& segment : kOwnSegments)
+      segments.push_back(table.MediansOf(segment.figure));
+  }
+  std::vector<double> own;
+  std::vector<double> met;
+  std::vector<double> io;
+  std::vector<double> memory;
+  std::vector<std::vector<double>> segments;  // as kOwnSegments
+};
+
 bool Frontier::AddsUp() const {
   return explained_ns >= kExplainedShareMin * (explained_ns + unexplained_ns);
 }
@@ -123,24 +140,25 @@ std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
   too_many = false;
   for (size_t i = 0; i < tables_.size(); ++i) {
     const PeerTable& table = tables_[i];
-    const std::vector<double> own = table.MediansOf(OwnOf);
-    const std::vector<double> met = table.MediansOf(MetOf);
-    for (const PeerExcess& excess : table.FindExcesses()) {
+    const std::vector<PeerExcess> excesses = table.FindExcesses();
+    if (excesses.empty()) continue;
+    const TableMedians medians(table);
+    for (const PeerExcess& excess : excesses) {
       // In lock step, others wait as much longer as its own work is longer.
-      const double longer = table.ExcessOf(excess.row, excess.window, OwnOf, own);
-      const double less_wait = -table.ExcessOf(excess.row, excess.window, MetOf, met);
+      const double longer = table.ExcessOf(excess.row, excess.window, OwnOf, medians.own);
+      const double less_wait = -table.ExcessOf(excess.row, excess.window, MetOf, medians.met);
       const double excess_ns = table.per_step() * std::min(longer, less_wait);
       if (excess_ns <= 0) continue;
       const auto known = std::find_if(result.begin(), result.end(), [&](const SlowCore& slow) {
         return slow.row == excess.row;
       });
       if (known == result.end()) {
-        result.push_back(Describe(excess, i));
+        result.push_back(Describe(excess, i, medians));
         result.back().excess_ns = excess_ns;
         continue;
       }
       const double both = known->excess_ns + excess_ns;
-      if (excess_ns > known->excess_ns) *known = Describe(excess, i);
+      if (excess_ns > known->excess_ns) *known = Describe(excess, i, medians);
       known->excess_ns = both;
     }
   }
@@ -153,27 +171,27 @@ std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
   return result;
 }
 
-SlowCore RoleJudge::Describe(const PeerExcess& excess, size_t at) const {
+SlowCore RoleJudge::Describe(const PeerExcess& excess, size_t at,
+                             const TableMedians& medians) const {
   const PeerTable& table = tables_[at];
   SlowCore slow = {.core = role_.cores[excess.row],
                    .row = excess.row,
                    .table = at,
                    .window = excess.window};
   double largest = 0;
-  for (const OwnSegment& segment : kOwnSegments) {
+  for (size_t i = 0; i < kOwnSegments.size(); ++i) {
     const double of_segment =
-        table.ExcessOf(excess.row, excess.window, segment.figure, table.MediansOf(segment.figure));
+        table.ExcessOf(excess.row, excess.window, kOwnSegments[i].figure, medians.segments[i]);
     if (of_segment <= largest) continue;
     largest = of_segment;
-    slow.phase = segment.phase;
+    slow.phase = kOwnSegments[i].phase;
   }
   if (slow.phase == Phase::kGap) {
-    const auto fills = [&](PeerTable::Figure figure) {
-      return table.ExcessOf(excess.row, excess.window, figure, table.MediansOf(figure)) >=
-             kFillShareMin * largest;
+    const auto fills = [&](PeerTable::Figure figure, const std::vector<double>& of_peers) {
+      return table.ExcessOf(excess.row, excess.window, figure, of_peers) >= kFillShareMin * largest;
     };
-    if (fills(MemoryOf)) slow.fill = GapFill::kMemory;
-    if (fills(IoOf)) slow.fill = GapFill::kTensorIo;
+    if (fills(MemoryOf, medians.memory)) slow.fill = GapFill::kMemory;
+    if (fills(IoOf, medians.io)) slow.fill = GapFill::kTensorIo;
   }
   slow.quantity = ReportedQuantity(excess, slow.phase);
   const PeerComparison& figures = excess.by_quantity[static_cast<size_t>(slow.quantity)];

@@ -77,7 +77,8 @@ class RoleJudge {
   std::string Name(size_t table) const;
 
  private:
-  SlowCore Describe(const PeerExcess& excess, size_t table) const;
+  struct TableMedians;
+  SlowCore Describe(const PeerExcess& excess, size_t table, const TableMedians& medians) const;
   void FindOnset(SlowCore& slow) const;
   double WaitIn(uint32_t window, const std::vector<bool>& excluded) const;
 

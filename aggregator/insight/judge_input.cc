@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace neurontrace {
 
@@ -38,6 +39,18 @@ void RefusalList::Add(RefusalReason reason, uint32_t core, std::string_view miss
 
 void RefusalList::AddGeneral(RefusalReason reason, std::string_view missing, uint64_t count) {
   Find(reason, missing).count += count;
+}
+
+void RefusalList::Withdraw(RefusalReason reason, const std::vector<uint32_t>& cores) {
+  for (Refusal& refusal : refusals_) {
+    if (refusal.reason != reason) continue;
+    std::erase_if(refusal.cores, [&](uint32_t core) {
+      return std::binary_search(cores.begin(), cores.end(), core);
+    });
+  }
+  std::erase_if(refusals_, [&](const Refusal& refusal) {
+    return refusal.reason == reason && refusal.cores.empty();
+  });
 }
 
 std::vector<Refusal> RefusalList::Finish() {

@@ -75,7 +75,7 @@ Verdict Describe(const JudgeInput& input, uint64_t group, uint32_t op,
                  const GroupOperation& operation, double increase_per_step) {
   Verdict verdict;
   verdict.kind = VerdictKind::kSlowCollective;
-  verdict.phase = Phase::kTransfer;
+  verdict.phase = InsightPhase::kTransfer;
   verdict.suspects = operation.members;
   std::sort(verdict.suspects.begin(), verdict.suspects.end());
   verdict.ratio = operation.least_now / operation.least_before;

@@ -20,7 +20,7 @@ using namespace insight_rule;
 // So many of the waiting cores are asked in which collective they wait.
 constexpr size_t kWaitersAskedMax = 64;
 
-constexpr bool IsHostPhase(Phase phase) { return phase != Phase::kDevice; }
+constexpr bool IsHostPhase(InsightPhase phase) { return phase != InsightPhase::kDevice; }
 
 // A process of an instance, or with process 0 the whole instance.
 using Owner = std::pair<std::string_view, uint64_t>;
@@ -132,13 +132,13 @@ VerdictKind FleetJudge::KindOf(const std::vector<SlowCore>& cores, bool is_insta
       *std::max_element(cores.begin(), cores.end(), [](const SlowCore& a, const SlowCore& b) {
         return a.excess_ns < b.excess_ns;
       });
-  if (slowest.phase == Phase::kGap && slowest.fill == GapFill::kTensorIo)
+  if (slowest.phase == InsightPhase::kGap && slowest.fill == GapFill::kTensorIo)
     return VerdictKind::kInputStall;
-  if (slowest.phase == Phase::kGap && slowest.fill == GapFill::kMemory)
+  if (slowest.phase == InsightPhase::kGap && slowest.fill == GapFill::kMemory)
     return VerdictKind::kMemoryStall;
   if (cores.size() > 1) return is_instance ? VerdictKind::kSlowHost : VerdictKind::kSlowProcess;
-  if (slowest.phase == Phase::kDevice) return VerdictKind::kSlowCore;
-  return slowest.phase == Phase::kGap ? VerdictKind::kHostCode : VerdictKind::kSlowProcess;
+  if (slowest.phase == InsightPhase::kDevice) return VerdictKind::kSlowCore;
+  return slowest.phase == InsightPhase::kGap ? VerdictKind::kHostCode : VerdictKind::kSlowProcess;
 }
 
 // The frontier must add up, or nobody of the role is named.

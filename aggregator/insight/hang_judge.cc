@@ -57,7 +57,7 @@ class HangJudge {
   void AddVerdict(const OpenKey& key, const OpenOperation& open, std::vector<Verdict>& verdicts);
   Verdict Describe(VerdictKind kind, std::vector<uint32_t> suspects, const OpenKey& key,
                    const OpenOperation& open) const;
-  Phase PhaseOf(uint32_t core) const;
+  InsightPhase PhaseOf(uint32_t core) const;
 
   const JudgeInput& input_;
   const Fleet& fleet_;
@@ -196,14 +196,14 @@ std::vector<Verdict> HangJudge::Judge() {
   return verdicts;
 }
 
-Phase HangJudge::PhaseOf(uint32_t core) const {
-  Phase phase = Phase::kGap;
+InsightPhase HangJudge::PhaseOf(uint32_t core) const {
+  InsightPhase phase = InsightPhase::kGap;
   for (const OpenSpan& open : input_.histories[core]->open) {
     if (!open.is_used) continue;
-    if (open.kind == InsightClass::kRun) return Phase::kDevice;
-    if (open.kind == InsightClass::kPrepare) phase = Phase::kPre;
-    if (open.kind == InsightClass::kPost) phase = Phase::kPost;
-    if (open.kind == InsightClass::kExecute && phase == Phase::kGap) phase = Phase::kSubmit;
+    if (open.kind == InsightClass::kRun) return InsightPhase::kDevice;
+    if (open.kind == InsightClass::kPrepare) phase = InsightPhase::kPre;
+    if (open.kind == InsightClass::kPost) phase = InsightPhase::kPost;
+    if (open.kind == InsightClass::kExecute && phase == InsightPhase::kGap) phase = InsightPhase::kSubmit;
   }
   return phase;
 }
@@ -221,7 +221,7 @@ Verdict HangJudge::Describe(VerdictKind kind, std::vector<uint32_t> suspects, co
   verdict.cost_ns = open.age_ns;
   verdict.until_ns = NowOf(first);
   if (kind == VerdictKind::kHangInside) {
-    verdict.phase = Phase::kTransfer;
+    verdict.phase = InsightPhase::kTransfer;
     verdict.since_ns = NowOf(first) > open.age_ns ? NowOf(first) - open.age_ns : 0;
   } else {
     verdict.phase = PhaseOf(first);

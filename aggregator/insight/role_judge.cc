@@ -18,15 +18,15 @@ constexpr double kOnsetShareMin = 0.8;  // of the executions since the onset
 
 // The segments of own work.
 struct OwnSegment {
-  Phase phase;
+  InsightPhase phase;
   PeerTable::Figure figure;
 };
 constexpr std::array<OwnSegment, 5> kOwnSegments = {
-    {{Phase::kDevice, [](const CoreExecution& e) -> double { return e.device; }},
-     {Phase::kSubmit, [](const CoreExecution& e) -> double { return e.submit; }},
-     {Phase::kPre, [](const CoreExecution& e) -> double { return e.pre; }},
-     {Phase::kPost, [](const CoreExecution& e) -> double { return e.post; }},
-     {Phase::kGap, [](const CoreExecution& e) -> double { return e.gap; }}}};
+    {{InsightPhase::kDevice, [](const CoreExecution& e) -> double { return e.device; }},
+     {InsightPhase::kSubmit, [](const CoreExecution& e) -> double { return e.submit; }},
+     {InsightPhase::kPre, [](const CoreExecution& e) -> double { return e.pre; }},
+     {InsightPhase::kPost, [](const CoreExecution& e) -> double { return e.post; }},
+     {InsightPhase::kGap, [](const CoreExecution& e) -> double { return e.gap; }}}};
 
 double OwnOf(const CoreExecution& execution) { return execution.own(); }
 double MetOf(const CoreExecution& execution) { return execution.met; }
@@ -42,8 +42,8 @@ double MedianOfRow(const PeerTable& table, size_t row, PeerTable::Figure figure)
 }
 
 // The one that the verdict prints: of the phase if it passed the test itself.
-Quantity ReportedQuantity(const PeerExcess& excess, Phase phase) {
-  const Quantity of_phase = phase == Phase::kDevice ? Quantity::kDevice : Quantity::kHost;
+Quantity ReportedQuantity(const PeerExcess& excess, InsightPhase phase) {
+  const Quantity of_phase = phase == InsightPhase::kDevice ? Quantity::kDevice : Quantity::kHost;
   if (excess.by_quantity[static_cast<size_t>(of_phase)].is_excess) return of_phase;
   for (const Quantity quantity : {Quantity::kOwn, Quantity::kDevice, Quantity::kHost}) {
     if (excess.by_quantity[static_cast<size_t>(quantity)].is_excess) return quantity;
@@ -186,7 +186,7 @@ SlowCore RoleJudge::Describe(const PeerExcess& excess, size_t at,
     largest = of_segment;
     slow.phase = kOwnSegments[i].phase;
   }
-  if (slow.phase == Phase::kGap) {
+  if (slow.phase == InsightPhase::kGap) {
     const auto fills = [&](PeerTable::Figure figure, const std::vector<double>& of_peers) {
       return table.ExcessOf(excess.row, excess.window, figure, of_peers) >= kFillShareMin * largest;
     };

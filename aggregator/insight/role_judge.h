@@ -23,7 +23,7 @@ struct SlowCore {
   size_t table = 0;       // the table in which its excess is largest
   uint32_t window = 0;    // executions
   Quantity quantity = Quantity::kOwn;  // that the figures refer to
-  Phase phase = Phase::kDevice;
+  InsightPhase phase = InsightPhase::kDevice;
   GapFill fill = GapFill::kNothing;
   double ratio = 1;
   double z = 0;

@@ -96,4 +96,4 @@ class WhyTest(FleetCase):
 
 
 if __name__ == "__main__":
-    suite.run()
+    suite.main()

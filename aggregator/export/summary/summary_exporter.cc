@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <string>
 #include <string_view>
@@ -314,9 +315,9 @@ class Object {
   }
   // A moment is written as text, because a double cannot hold all of its digits.
   Object& Time(std::string_view key, uint64_t ns) { return Text(key, fmt::format("{}", ns)); }
-  // Six significant digits: these are measurements.
+  // Six significant digits: these are measurements. JSON has no infinity.
   Object& Real(std::string_view key, double value) {
-    return Json(key, fmt::format("{:.6g}", value));
+    return Json(key, std::isfinite(value) ? fmt::format("{:.6g}", value) : "null");
   }
   Object& Json(std::string_view key, std::string_view json) {
     AppendJsonKey(key, text_);

@@ -479,12 +479,18 @@ std::string StreamsJson(const InsightLine& line) {
   return fmt::format("[{}]", fmt::join(line.streams, ","));
 }
 
+// Unlike Array on one line, because it is a part of a row.
 std::string RuledOutJson(const Verdict& verdict) {
-  return Array(verdict.ruled_out, [](const RuledOut& cause, Object& out) {
-    out.Text("what", cause.what);
-    if (cause.ratio > 0) out.Real("ratio", cause.ratio);
-    if (!cause.figure.empty()) out.Text("figure", cause.figure);
-  });
+  std::string out = "[";
+  for (const RuledOut& cause : verdict.ruled_out) {
+    if (out.size() > 1) out += ',';
+    Object object;
+    object.Text("what", cause.what);
+    if (cause.ratio > 0) object.Real("ratio", cause.ratio);
+    if (!cause.figure.empty()) object.Text("figure", cause.figure);
+    out += object.Close();
+  }
+  return out + "]";
 }
 
 void AppendVerdict(const Verdict& verdict, const InsightLine& line, Object& out) {

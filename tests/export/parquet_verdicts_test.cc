@@ -66,7 +66,7 @@ TEST_F(ParquetVerdictsTest, TheSlowRankIsARow) {
   EXPECT_EQ(Cell(*verdicts, "missing"), "null");
 }
 
-TEST_F(ParquetVerdictsTest, WithoutASlowRankThereIsNoTableAndTheMetadataSaysSo) {
+TEST_F(ParquetVerdictsTest, WithoutASlowRankOnlyTheMetadataHasTheAnswer) {
   AddJob(std::nullopt);
   ExportAll();
   EXPECT_THAT(files_.files, Not(Contains(Key("NtVerdicts.parquet"))));

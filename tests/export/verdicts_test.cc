@@ -48,7 +48,7 @@ class VerdictsTest : public StragglerFixture {
     std::vector<std::string> names;
     for (const Track& track : report.tracks) {
       if (!track.row.starts_with("verdicts (derived)")) continue;
-      for (const Slice& slice : track.slices) names.push_back(slice.name);
+      for (const Slice& instant : track.instants) names.push_back(instant.name);
     }
     return names;
   }

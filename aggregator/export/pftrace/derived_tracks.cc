@@ -299,48 +299,50 @@ void DerivedTracks::WriteVerdict(const Verdict& verdict, const InsightLine& line
   }
 }
 
-void DerivedTracks::WriteRefusal(const Refusal& refusal, const InsightLine& line,
-                                 uint64_t trace_end_ns) {
+// An instant, because most refusals concern the whole time.
+void DerivedTracks::WriteRefusal(const Refusal& refusal, const InsightLine& line, uint32_t uuid) {
   out_.StartOverIfDue();
-  const bool is_whole = refusal.begin_ns == 0 && refusal.end_ns == 0;
-  const uint64_t begin_ns = is_whole ? header_.begin_ns : refusal.begin_ns;
-  const Extent extent{begin_ns, std::max(begin_ns, is_whole ? trace_end_ns : refusal.end_ns)};
-  const uint32_t uuid = LaneFor(answer_track_, extent);
-  if (uuid == 0) return;
-  event_.Start(perfetto::EventType::kBegin, uuid);
+  const uint64_t at_ns = refusal.begin_ns != 0 ? refusal.begin_ns : FirstShownNs();
+  event_.Start(perfetto::EventType::kInstant, uuid);
   event_.Name(out_.side_interner().EventName(
       fmt::format("refused ({})", RefusalReasonName(refusal.reason))));
   event_.String(Name("reason"), RefusalReasonName(refusal.reason));
   event_.Uint(Name("cores"), line.streams.size());
   event_.Uint(Name("count"), refusal.count);
+  if (refusal.end_ns > at_ns) event_.Uint(Name("gap_ns"), refusal.end_ns - at_ns);
   AddText("text", line.text);
   AddText("missing", refusal.missing);
   event_.Bool(Name("derived"), true);
-  WriteSlice(uuid, extent);
+  out_.SideEvent(at_ns, event_.bytes());
 }
 
-// Without cores there is nothing to judge, and no track. Its first slice says what was judged, so
+uint64_t DerivedTracks::FirstShownNs() const {
+  return std::max(header_.begin_ns, header_.filter->window_start_ns);
+}
+
+// Without cores there is nothing to judge, and no track. The first instant has what was judged, so
 // that a trace without verdicts is not mistaken for one that nobody judged.
 void DerivedTracks::WriteAnswer(const CaptureAnswer& answer) {
-  if (answer.is_judged && answer.report.cores == 0) return;
+  const auto has_core = [](const TimelineStream& stream) {
+    return stream.description.identity.has_core();
+  };
+  if (std::none_of(header_.streams.begin(), header_.streams.end(), has_core)) return;
   out_.StartOverIfDue();
   answer_track_.name = "verdicts (derived)";
-  const uint64_t trace_end_ns = std::max(header_.begin_ns, out_.now_ns());
-  const Extent extent{header_.begin_ns, trace_end_ns};
-  const uint32_t uuid = LaneFor(answer_track_, extent);
-  event_.Start(perfetto::EventType::kBegin, uuid);
+  const uint32_t uuid = LaneFor(answer_track_, {FirstShownNs(), FirstShownNs()});
+  event_.Start(perfetto::EventType::kInstant, uuid);
   event_.Name(out_.side_interner().EventName(answer.is_judged ? "judged" : "not judged"));
   event_.Uint(Name("cores"), answer.report.cores);
   event_.Uint(Name("cores_judged"), answer.report.cores_judged);
   event_.Uint(Name("executions"), answer.report.executions);
   AddText("text", answer.text);
   event_.Bool(Name("derived"), true);
-  WriteSlice(uuid, extent);
+  out_.SideEvent(FirstShownNs(), event_.bytes());
   for (size_t i = 0; i < answer.verdicts.size(); ++i) {
     WriteVerdict(answer.report.verdicts[i], answer.verdicts[i]);
   }
   for (size_t i = 0; i < answer.refusals.size(); ++i) {
-    WriteRefusal(answer.report.refusals[i], answer.refusals[i], trace_end_ns);
+    WriteRefusal(answer.report.refusals[i], answer.refusals[i], uuid);
   }
 }
 

@@ -80,7 +80,7 @@ class DerivedTracks {
   // name nobody, refusals, and what was judged.
   void WriteAnswer(const CaptureAnswer& answer);
   void WriteVerdict(const Verdict& verdict, const InsightLine& line);
-  void WriteRefusal(const Refusal& refusal, const InsightLine& line, uint64_t trace_end_ns);
+  void WriteRefusal(const Refusal& refusal, const InsightLine& line, uint32_t uuid);
   // Adds the arguments of a verdict to event_.
   void AddFigures(const Verdict& verdict, const InsightLine& line);
   // Writes the value of one counter of a sample's memory, unless it has not changed.
@@ -94,6 +94,8 @@ class DerivedTracks {
   // Intern texts for the side sequence.
   uint32_t Name(std::string_view text) { return out_.side_interner().AnnotationName(text); }
   uint32_t Text(std::string_view text) { return out_.side_interner().StringValue(text); }
+  // Returns where the trace begins, for what concerns all of it.
+  uint64_t FirstShownNs() const;
   // Adds an argument with a text that hardly recurs to event_.
   void AddText(std::string_view name, std::string_view text);
   // Returns the label of a stream's core or file in names of tracks.

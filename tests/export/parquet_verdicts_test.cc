@@ -70,7 +70,7 @@ TEST_F(ParquetVerdictsTest, WithoutASlowRankOnlyTheMetadataHasTheAnswer) {
   AddJob(std::nullopt);
   ExportAll();
   EXPECT_THAT(files_.files, Not(Contains(Key("NtVerdicts.parquet"))));
-  EXPECT_THAT(Cell(*Table("SystemProfileMetadata"), "nt_judged"), HasSubstr("nobody to name"));
+  EXPECT_THAT(Cell(*Table("SystemProfileMetadata"), "nt_judged"), HasSubstr("Nobody to name"));
 }
 
 TEST_F(ParquetVerdictsTest, ARankAloneIsRefused) {

@@ -85,7 +85,7 @@ TEST_F(VerdictsTest, ASummaryBeginsWithTheSlowRank) {
   ASSERT_TRUE(text.starts_with("Answer\n")) << text;
   const std::string answer = OneLine(text.substr(0, text.find("\ncapture ")));
   EXPECT_THAT(answer, AllOf(HasSubstr(std::to_string(kSlow)), HasSubstr("device"),
-                            HasSubstr("ruled out"), Not(HasSubstr("nobody to name"))));
+                            HasSubstr("ruled out"), Not(HasSubstr("Nobody to name"))));
   EXPECT_LT(text.find("Answer\n"), text.find("\nArrivals: "));
   EXPECT_THAT(text, HasSubstr("Who causes it: see the answer at the top."));
 }
@@ -112,7 +112,7 @@ TEST_F(VerdictsTest, ASummaryForProgramsHasTheFiguresOfTheSlowRank) {
 
 TEST_F(VerdictsTest, WithoutASlowRankNobodyIsNamed) {
   AddJob(std::nullopt);
-  EXPECT_THAT(OneLine(Export("summary-text")), HasSubstr("nobody to name"));
+  EXPECT_THAT(OneLine(Export("summary-text")), HasSubstr("Nobody to name"));
   EXPECT_EQ(Between(Export("summary-json"), "verdicts", "refusals"), "\"verdicts\":[]");
   const Report report = Trace();
   EXPECT_THAT(VerdictTracks(report), IsEmpty());

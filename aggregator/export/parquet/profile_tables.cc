@@ -111,7 +111,7 @@ absl::Status WriteVerdict(const TimelineHeader& header, const Verdict& verdict,
                           const InsightLine& line, TableWriter& table) {
   table.Text(header.capture->id.ToString()).Bool(false).Text(VerdictKindName(verdict.kind)).Null();
   WriteCores(header, line.streams, table);
-  table.Text(PhaseName(verdict.phase)).TextOrNull(verdict.role).Int(verdict.peers);
+  table.Text(InsightPhaseName(verdict.phase)).TextOrNull(verdict.role).Int(verdict.peers);
   table.Real(KnownFigure(verdict.ratio)).Real(KnownFigure(verdict.z)).Int(verdict.executions);
   table.Int(verdict.judged).Int(KnownTime(verdict.since_ns)).Int(KnownTime(verdict.until_ns));
   table.Count(verdict.cost_ns).Count(verdict.step_ns).Int(verdict.waiting);

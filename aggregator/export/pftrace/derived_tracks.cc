@@ -251,7 +251,7 @@ void DerivedTracks::AddText(std::string_view name, std::string_view text) {
 
 void DerivedTracks::AddFigures(const Verdict& verdict, const InsightLine& line) {
   event_.String(Name("kind"), VerdictKindName(verdict.kind));
-  event_.String(Name("phase"), PhaseName(verdict.phase));
+  event_.String(Name("phase"), InsightPhaseName(verdict.phase));
   AddText("role", verdict.role);
   event_.Uint(Name("suspects"), line.streams.size());
   event_.Uint(Name("peers"), verdict.peers);
@@ -270,13 +270,15 @@ void DerivedTracks::AddFigures(const Verdict& verdict, const InsightLine& line) 
   event_.Bool(Name("derived"), true);
 }
 
-// An uneven role has cores, but none of them is to blame: it is shown once, as what names nobody.
+// An uneven role and a slow collective have cores, but none of them is to blame: they are shown
+// once, on the track of what names nobody.
 void DerivedTracks::WriteVerdict(const Verdict& verdict, const InsightLine& line) {
   out_.StartOverIfDue();
   const Extent extent{verdict.since_ns, std::max(verdict.since_ns, verdict.until_ns)};
-  const bool names_cores = verdict.kind != VerdictKind::kUnevenRole && !line.streams.empty();
+  const bool names_cores = verdict.kind != VerdictKind::kUnevenRole &&
+                           verdict.kind != VerdictKind::kSlowCollective && !line.streams.empty();
   const std::string name =
-      fmt::format("{} ({})", VerdictKindName(verdict.kind), PhaseName(verdict.phase));
+      fmt::format("{} ({})", VerdictKindName(verdict.kind), InsightPhaseName(verdict.phase));
   const auto write_on = [&](SliceTrack& track, std::optional<int64_t> gid) {
     const uint32_t uuid = LaneFor(track, extent);
     if (uuid == 0) return;

@@ -494,7 +494,7 @@ std::string RuledOutJson(const Verdict& verdict) {
 }
 
 void AppendVerdict(const Verdict& verdict, const InsightLine& line, Object& out) {
-  out.Text("kind", VerdictKindName(verdict.kind)).Text("phase", PhaseName(verdict.phase));
+  out.Text("kind", VerdictKindName(verdict.kind)).Text("phase", InsightPhaseName(verdict.phase));
   out.Json("streams", StreamsJson(line));
   if (!verdict.role.empty()) out.Text("role", verdict.role);
   out.Count("peers", verdict.peers);

@@ -210,6 +210,7 @@ void AddCommands(CLI::App& app, Context& context, Run& run) {
   AddExportCommand(app, context, run);
   AddFlightRecorderCommand(app, context, run);
   AddTriggersCommand(app, context, run);
+  AddWhyCommand(app, context, run);
   AddViewCommand(app, context, run);
   AddValidateCommand(app, context, run);
   AddRecordCommand(app, context, run);

@@ -57,6 +57,7 @@ void AddCapturesCommand(CLI::App& app, Context& context, Run& run);
 void AddExportCommand(CLI::App& app, Context& context, Run& run);
 void AddFlightRecorderCommand(CLI::App& app, Context& context, Run& run);
 void AddTriggersCommand(CLI::App& app, Context& context, Run& run);
+void AddWhyCommand(CLI::App& app, Context& context, Run& run);
 void AddViewCommand(CLI::App& app, Context& context, Run& run);
 void AddValidateCommand(CLI::App& app, Context& context, Run& run);
 void AddRecordCommand(CLI::App& app, Context& context, Run& run);

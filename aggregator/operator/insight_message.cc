@@ -129,6 +129,7 @@ v1::InsightRefusal ToMessage(const Refusal& refusal, std::span<const InsightCore
   message.set_end_ns(refusal.end_ns);
   message.set_count(refusal.count);
   message.set_missing(refusal.missing);
+  message.set_text(RefusalText(refusal, cores));
   return message;
 }
 
@@ -151,6 +152,7 @@ v1::InsightReport ToMessage(const InsightReport& report, std::span<const Insight
   message.set_explained_wait_ns(report.explained_wait_ns);
   message.set_below_cost(report.is_below_cost);
   message.set_rule_version(std::string(kInsightRuleVersion));
+  message.set_text(ReportText(report, cores));
   return message;
 }
 

@@ -72,7 +72,9 @@ TEST(InsightMessageTest, HasEveryFigureOfAVerdict) {
   EXPECT_EQ(message.refusals(0).reason(), "losses");
   EXPECT_EQ(message.refusals(0).cores(0).nc_idx(), 6u);
   EXPECT_EQ(message.cores_judged(), 7u);
+  EXPECT_FALSE(message.refusals(0).text().empty());
   EXPECT_FALSE(message.rule_version().empty());
+  EXPECT_FALSE(message.text().empty());
 }
 
 TEST(InsightMessageTest, NamesAsManyCoresAsItMay) {

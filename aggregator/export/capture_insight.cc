@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/capture_insight.h"
+
+#include <utility>
+
+#include "aggregator/insight/verdict_text.h"
+
+namespace neurontrace {
+
+CaptureInsight::CaptureInsight(const TimelineHeader& header) {
+  if (header.filter->event_types.selects_all()) insight_.emplace(header.streams, fields_);
+}
+
+void CaptureInsight::Take(const TimelineBatch& batch) {
+  if (insight_) insight_->Take(batch);
+}
+
+std::vector<uint32_t> CaptureInsight::StreamsOf(const std::vector<uint32_t>& cores) const {
+  std::vector<uint32_t> streams;
+  streams.reserve(cores.size());
+  for (const uint32_t core : cores) streams.push_back(insight_->StreamOf(core));
+  return streams;
+}
+
+CaptureAnswer CaptureInsight::Finish() {
+  CaptureAnswer answer;
+  if (!insight_) {
+    answer.text =
+        "not judged: the export leaves out event types; export without --event-type to know which "
+        "ranks are slow";
+    return answer;
+  }
+  answer.is_judged = true;
+  answer.report = insight_->Finish();
+  const auto cores = insight_->cores();
+  for (const Verdict& verdict : answer.report.verdicts) {
+    answer.verdicts.push_back({.text = VerdictText(verdict, cores),
+                               .ruled_out = RuledOutText(verdict),
+                               .streams = StreamsOf(verdict.suspects)});
+  }
+  for (const Refusal& refusal : answer.report.refusals) {
+    answer.refusals.push_back({.text = RefusalText(refusal, cores),
+                               .ruled_out = {},
+                               .streams = StreamsOf(refusal.cores)});
+  }
+  answer.text = ReportText(answer.report, cores);
+  return answer;
+}
+
+}  // namespace neurontrace

@@ -337,6 +337,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                          .explainer = insight_,
                          .watch = watch_,
                          .page = page_,
+                         .live_insight = &live_insight_,
                          .access = *owners_.access,
                          .metrics = capture_metrics_,
                          .clock = world_->clock,

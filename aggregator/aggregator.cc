@@ -37,6 +37,7 @@
 #include "aggregator/view/capture_insight.h"
 #include "aggregator/view/digest_service.h"
 #include "aggregator/view/view_service.h"
+#include "aggregator/watch/live_insight.h"
 #include "aggregator/web/page_service.h"
 #include "lib/base/clock.h"
 #include "lib/base/event_loop.h"
@@ -235,6 +236,7 @@ class Aggregator::Core final : private CommitObserver {
   void OnWriteHealth(const absl::Status& status) override;
   // Adds the warning to the capture's record, on the sequence.
   void OnConflict(const CaptureId& capture, const std::string& what) override;
+  void OnStored(const ReceivedChunk& chunk) override { live_insight_.OnStored(chunk); }
   // Adds the conditions of /readyz and /healthz.
   void DeclareHealth();
   // Called before Restore, so that observers miss nothing.
@@ -264,6 +266,7 @@ class Aggregator::Core final : private CommitObserver {
   Coordinator coordinator_;  // used on the sequence only, once it runs
   TriggerService triggers_;
   AgentReports reports_;
+  LiveInsight live_insight_;
   IngestService ingest_;
   PageService page_;
   OperatorService operator_service_;
@@ -304,6 +307,10 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                  owners_.access->audit()}),
       reports_(coordinator_, owners_.storage->store().chunks(), connections_,
                owners_.storage->store().aggregator_id(), &triggers_),
+      live_insight_({.registry = *world_->registry,
+                     .clock = world_->clock,
+                     .clocks = *owners_.clocks,
+                     .sequence = world_->sequence}),
       ingest_({.sequence = world_->sequence,
                .reports = reports_,
                .connections = connections_,
@@ -330,15 +337,32 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                          .explainer = insight_,
                          .watch = watch_,
                          .page = page_,
+                         .live_insight = &live_insight_,
                          .access = *owners_.access,
                          .metrics = capture_metrics_,
                          .clock = world_->clock,
                          .started_realtime_ns = world_->clock.RealtimeNs()}),
       began_monotonic_ns_(world_->clock.MonotonicNs()),
-      maintenance_({world_->sequence, world_->turns, coordinator_, triggers_, watches_,
-                    views_.calls(), *owners_.exports, *owners_.access, page_, *owners_.storage,
-                    previews_, ingest_.canary_ages(), *owners_.clocks, *owners_.clock_steps,
-                    process_, security_, *world_->registry, metrics_, world_->clock}) {
+      maintenance_({world_->sequence,
+                    world_->turns,
+                    coordinator_,
+                    triggers_,
+                    live_insight_,
+                    watches_,
+                    views_.calls(),
+                    *owners_.exports,
+                    *owners_.access,
+                    page_,
+                    *owners_.storage,
+                    previews_,
+                    ingest_.canary_ages(),
+                    *owners_.clocks,
+                    *owners_.clock_steps,
+                    process_,
+                    security_,
+                    *world_->registry,
+                    metrics_,
+                    world_->clock}) {
   DeclareHealth();
   AddObservers();
   Restore();  // before the sequence runs: until then this thread may use the coordinator
@@ -349,7 +373,8 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
 Aggregator::Core::~Core() {
   // If the server could not start, nobody has called it yet.
   BeginShutdown();
-  // Retention ends first, then the sequence, then the pages, which ask the sequence.
+  // Verdicts and retention end first, then the sequence, then the pages, which ask the sequence.
+  live_insight_.End();
   maintenance_.End();  // while the sequence runs, which it asks
   world_->sequence.Quit();
   sequence_thread_.join();
@@ -370,6 +395,7 @@ void Aggregator::Core::AddObservers() {
   coordinator_.AddObserver(watch_);
   coordinator_.AddObserver(triggers_);
   coordinator_.AddObserver(capture_metrics_);
+  live_insight_.AddObserver(triggers_);
 }
 
 // Orders for a moment need the clocks, which exist by now. Triggers and previews learn of captures
@@ -406,6 +432,7 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> Aggregator::Core::StartServer(
                                           &owners_.clocks->gateway(), &operator_service_}}));
   world_->health.Set(kServingCondition, true);
   digests_.Begin();
+  live_insight_.Begin();
   return server;
 }
 

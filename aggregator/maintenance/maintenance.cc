@@ -78,6 +78,7 @@ void Maintenance::Tick() {
   deps_.turns.Turn();
   deps_.coordinator.Tick();
   deps_.triggers.Tick();
+  deps_.live_insight.Tick(deps_.coordinator);
   if (deps_.clock.MonotonicNs() >= published_monotonic_ns_ + kPublishIntervalNs) {
     deps_.exports.calls().Poll();
     deps_.watches.Poll();

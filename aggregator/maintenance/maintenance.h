@@ -18,6 +18,7 @@
 #include "aggregator/session/coordinator.h"
 #include "aggregator/storage/storage.h"
 #include "aggregator/triggers/trigger_service.h"
+#include "aggregator/watch/live_insight.h"
 #include "aggregator/web/page_service.h"
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
@@ -39,6 +40,7 @@ class Maintenance final : public RetentionOwner {
     LoopWatchdog& turns;  // of the sequence
     Coordinator& coordinator;
     TriggerService& triggers;
+    LiveInsight& live_insight;
     // Their stalled calls are cancelled from the sequence.
     StreamingCallLimiter& watches;
     StreamingCallLimiter& views;

@@ -27,6 +27,7 @@
 #include "aggregator/operator/operator_service.h"
 #include "aggregator/operator/streaming_call_limiter.h"
 #include "aggregator/reference/reference_timescale.h"
+#include "aggregator/retention/changed_retentions.h"
 #include "aggregator/retention/preview_reaper.h"
 #include "aggregator/session/capture_arming.h"
 #include "aggregator/session/coordinator.h"
@@ -255,6 +256,7 @@ class Aggregator::Core final : private CommitObserver {
   ViewService views_;
   DigestService digests_;
   PreviewReaper previews_;
+  ChangedRetentions changed_retentions_;
   CaptureAudit capture_audit_;
   SessionStore sessions_;
   CaptureWatch watch_;
@@ -317,6 +319,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                          .store = owners_.storage->store(),
                          .quota = owners_.storage->quota(),
                          .leases = owners_.exports->leases(),
+                         .changed_retentions = changed_retentions_,
                          .clocks = *owners_.clocks,
                          .exporter = *owners_.exports,
                          .exports = owners_.exports->calls(),
@@ -331,10 +334,26 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                          .clock = world_->clock,
                          .started_realtime_ns = world_->clock.RealtimeNs()}),
       began_monotonic_ns_(world_->clock.MonotonicNs()),
-      maintenance_({world_->sequence, world_->turns, coordinator_, triggers_, watches_,
-                    views_.calls(), *owners_.exports, *owners_.access, page_, *owners_.storage,
-                    previews_, ingest_.canary_ages(), *owners_.clocks, *owners_.clock_steps,
-                    process_, security_, *world_->registry, metrics_, world_->clock}) {
+      maintenance_({world_->sequence,
+                    world_->turns,
+                    coordinator_,
+                    triggers_,
+                    watches_,
+                    views_.calls(),
+                    *owners_.exports,
+                    *owners_.access,
+                    page_,
+                    *owners_.storage,
+                    previews_,
+                    changed_retentions_,
+                    ingest_.canary_ages(),
+                    *owners_.clocks,
+                    *owners_.clock_steps,
+                    process_,
+                    security_,
+                    *world_->registry,
+                    metrics_,
+                    world_->clock}) {
   DeclareHealth();
   AddObservers();
   Restore();  // before the sequence runs: until then this thread may use the coordinator

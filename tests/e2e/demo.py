@@ -36,14 +36,14 @@ BARRIER = "enc_barrier"
 STRAGGLER, STRAGGLER_US = 13, 1500
 
 
-def start_fleet(fleet, *agent_options):
+def start_fleet(fleet, *agent_options, aggregator_options=()):
     """Aggregator, agents and workers, on clocks that disagree."""
     fleet.true_time = TrueTime()
     now_ns = fleet.true_time.now_ns()
     for instance in INSTANCES:
         fleet.host_clocks[instance] = HostClock(
             offset_ns=CLOCK_OFFSETS_NS[instance], drift_ppm=CLOCK_DRIFTS_PPM[instance], origin_ns=now_ns)
-    fleet.start_aggregator()
+    fleet.start_aggregator(*aggregator_options)
     for instance in INSTANCES:
         fleet.start_agent(instance, *agent_options, host_samples=True)
     start_at = fleet.true_time.now_ns() + 500_000_000

@@ -66,7 +66,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   constructor(
       readonly api: ApiClient, readonly toasts: Toasts, private readonly navigation: Navigation, theme: Theme,
-      readonly state: TimelineState) {
+      account: HTMLElement, readonly state: TimelineState) {
     const view = parseViewState(location.search);
     state.restore(view, !location.search);
     this.stage = new Stage(this, this);
@@ -77,7 +77,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.details = new DetailsPanel(this);
     this.table = new TablePanel(this, this.stage, this.pointer);
     this.perfetto = new PerfettoHandOver(api);
-    this.topBar = new TopBar(this, this.search.box, theme, this);
+    this.topBar = new TopBar(this, this.search.box, theme, account, this);
     this.filter = new FilterBox(this);
     this.stage.corner.appendChild(this.filter.element);
     const panel = state.panel;
@@ -102,6 +102,10 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.refresher.close();
     clearTimeout(this.urlTimer);
     clearTimeout(this.rebuildTimer);
+  }
+
+  saveView(): void {
+    if (this.urlTimer !== 0) this.writeUrl();
   }
 
   // --- TimelineHost

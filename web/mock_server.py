@@ -295,7 +295,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if method == "PATCH":
             if not body or set(body) - {"name", "starred", "add_tags", "remove_tags", "retention_ns"}:
                 raise ApiError(
-                    400, "INVALID_ARGUMENT", "set name, starred, add_tags, remove_tags or retention_ns, and nothing else"
+                    400, "INVALID_ARGUMENT", "set name, starred, add_tags, remove_tags or retention_ns, nothing else"
                 )
             entry["spec"]["name"] = capture.name = body.get("name", entry["spec"]["name"])
             entry["starred"] = body.get("starred", entry["starred"])

@@ -70,8 +70,8 @@ class PageSession(PageCase):
         self.assertEqual(urllib.parse.urlsplit(asked).path, urllib.parse.urlsplit(before).path)
         self.type_token(self.token)
         self.settle()
-        self.assertEqual(self.window(), tuple(int(dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(before).query))[end])
-                                              for end in ("from", "to")))
+        state = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(before).query))
+        self.assertEqual(self.window(), (int(state["from"]), int(state["to"])))
         wait_until(lambda: self.state_of_url().get("q") == demo.BARRIER, "the search that was typed before")
 
     def test_a_page_without_a_session_has_no_button(self):

@@ -4,16 +4,16 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import {VisibleTracks} from '../timeline/visible_tracks';
+import {CaptureLayout} from '../model/capture_layout';
+import {buildSpans} from '../model/frame_builder';
+import {NameTable} from '../model/name_table';
+import {SpanTile} from '../model/span_tile';
+import {TimeBase} from '../model/time_base';
+import {TrackList} from '../model/track_list';
+import {Grouping} from '../model/track_kinds';
+import {Track, TrackTree} from '../model/track_tree';
 
-import {CaptureLayout} from './capture_layout';
-import {buildSpans} from './frame_builder';
-import {NameTable} from './name_table';
-import {SpanTile} from './span_tile';
-import {TimeBase} from './time_base';
-import {TrackList} from './track_list';
-import {Grouping} from './track_kinds';
-import {Track, TrackTree} from './track_tree';
+import {VisibleTracks} from './visible_tracks';
 
 const kBase = new TimeBase('1000'), kRowsOfRank = 6, kScreen = 60;
 

@@ -27,6 +27,7 @@
 #include "aggregator/operator/operator_service.h"
 #include "aggregator/operator/streaming_call_limiter.h"
 #include "aggregator/reference/reference_timescale.h"
+#include "aggregator/retention/changed_retentions.h"
 #include "aggregator/retention/preview_reaper.h"
 #include "aggregator/session/capture_arming.h"
 #include "aggregator/session/coordinator.h"
@@ -259,6 +260,7 @@ class Aggregator::Core final : private CommitObserver {
   CaptureInsight insight_;
   DigestService digests_;
   PreviewReaper previews_;
+  ChangedRetentions changed_retentions_;
   CaptureAudit capture_audit_;
   SessionStore sessions_;
   CaptureWatch watch_;
@@ -327,6 +329,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                          .store = owners_.storage->store(),
                          .quota = owners_.storage->quota(),
                          .leases = owners_.exports->leases(),
+                         .changed_retentions = changed_retentions_,
                          .clocks = *owners_.clocks,
                          .exporter = *owners_.exports,
                          .exports = owners_.exports->calls(),
@@ -355,6 +358,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                     page_,
                     *owners_.storage,
                     previews_,
+                    changed_retentions_,
                     ingest_.canary_ages(),
                     *owners_.clocks,
                     *owners_.clock_steps,

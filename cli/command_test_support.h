@@ -82,6 +82,9 @@ class FakeOperator final : public v1::OperatorService::Service {
     }
     if (request->has_name()) capture.mutable_spec()->set_name(request->name());
     if (request->has_starred()) capture.set_starred(request->starred());
+    if (request->has_retention_ns()) {
+      capture.mutable_spec()->set_retention_ns(request->retention_ns());
+    }
     std::set<std::string> tags(capture.tags().begin(), capture.tags().end());
     tags.insert(request->add_tags().begin(), request->add_tags().end());
     for (const std::string& tag : request->remove_tags()) tags.erase(tag);

@@ -208,7 +208,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def route(self, method, path, query, body):
         if path == "/session":
-            return self.session()
+            return self.session(method, body)
         if self.options.token and f"nt={self.options.token}" not in (self.headers.get("Cookie") or ""):
             raise ApiError(401, "UNAUTHENTICATED", "a token is needed", "It is the one that --token was given.")
         if path == "/captures":
@@ -236,18 +236,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return {"version": "mock", "capturesStored": len(self.store.captures)}
         raise ApiError(404, "NOT_FOUND", f"{path} does not exist")
 
-    def session(self):
-        if self.options.token and f"nt={self.options.token}" not in (self.headers.get("Cookie") or ""):
+    def session(self, method, body):
+        """Signs in, signs out, and says who is signed in."""
+        token, cookies = self.options.token, {}
+        if method == "DELETE":
+            cookies = {"Set-Cookie": "nt=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"}
+            return self.send(200, b"{}", "application/json", cookies)
+        if method == "POST" and token and body.get("token") == token:
+            cookies = {"Set-Cookie": f"nt={token}; Path=/; HttpOnly; SameSite=Strict"}
+        elif token and f"nt={token}" not in (self.headers.get("Cookie") or ""):
             raise ApiError(401, "UNAUTHENTICATED", "a token is needed")
         rights = MAY[self.options.role]
-        return {
+        session = {
             "user": "ada",
             "role": self.options.role,
+            "has_session": bool(token),
             "needs_token": False,
             "aggregator": "mock",
             "may": {"view": True, "export": True, **{right: right in rights for right in MAY["admin"]}},
             "server_time_ns": str(time.time_ns()),
         }
+        return self.send(200, json.dumps(session).encode(), "application/json", cookies)
 
     def start(self, body):
         spec = body.get("spec", {})
@@ -284,10 +293,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             del self.store.captures[capture_id], self.store.made[capture_id]
             return {}
         if method == "PATCH":
-            if not body or set(body) - {"name", "starred", "add_tags", "remove_tags"}:
-                raise ApiError(400, "INVALID_ARGUMENT", "set name, starred, add_tags or remove_tags, and nothing else")
+            if not body or set(body) - {"name", "starred", "add_tags", "remove_tags", "retention_ns"}:
+                raise ApiError(
+                    400, "INVALID_ARGUMENT", "set name, starred, add_tags, remove_tags or retention_ns, nothing else"
+                )
             entry["spec"]["name"] = capture.name = body.get("name", entry["spec"]["name"])
             entry["starred"] = body.get("starred", entry["starred"])
+            entry["spec"]["retentionNs"] = str(int(body.get("retention_ns", entry["spec"].get("retentionNs", 0))))
             kept = set(entry["tags"]) - set(body.get("remove_tags", []))
             entry["tags"] = sorted(kept | set(body.get("add_tags", [])))
         if what == "stop":

@@ -35,6 +35,7 @@ Maintenance::Maintenance(const Deps& deps)
                   .clocks = deps.clocks,
                   .clock_steps = deps.clock_steps,
                   .leases = deps.exports.leases(),
+                  .changes = deps.changed_retentions,
                   .owner = *this}) {
   deps_.sequence.PostTask([this] { Tick(); });
 }

@@ -13,6 +13,7 @@
 #include "aggregator/exports/export_service.h"
 #include "aggregator/ingest/canary_ages.h"
 #include "aggregator/operator/streaming_call_limiter.h"
+#include "aggregator/retention/changed_retentions.h"
 #include "aggregator/retention/preview_reaper.h"
 #include "aggregator/retention/retention_service.h"
 #include "aggregator/session/coordinator.h"
@@ -49,6 +50,7 @@ class Maintenance final : public RetentionOwner {
     PageService& page;
     Storage& storage;
     PreviewReaper& previews;
+    ChangedRetentions& changed_retentions;
     // Ages of the last canaries, which the committer records.
     CanaryAges& canaries;
     ClockService& clocks;

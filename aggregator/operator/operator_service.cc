@@ -87,6 +87,7 @@ CaptureUpdate UpdateOf(const v1::UpdateCaptureRequest& request) {
   if (request.has_starred()) update.starred = request.starred();
   update.add_tags.assign(request.add_tags().begin(), request.add_tags().end());
   update.remove_tags.assign(request.remove_tags().begin(), request.remove_tags().end());
+  if (request.has_retention_ns()) update.retention_ns = request.retention_ns();
   return update;
 }
 
@@ -102,7 +103,11 @@ OperatorService::OperatorService(const OperatorDeps& deps)
                   .clock = deps_.clock,
                   .clocks = deps_.clocks,
                   .quota = deps_.quota}),
-      updater_({.sessions = sessions_, .store = deps_.store, .leases = deps_.leases}),
+      updater_({.sessions = sessions_,
+                .store = deps_.store,
+                .leases = deps_.leases,
+                .changed_retentions = deps_.changed_retentions,
+                .clock = deps_.clock}),
       artifacts_(deps_.store.artifacts()),
       calls_({.directory = directory_,
               .store = deps_.store,
@@ -420,7 +425,8 @@ absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply
   return absl::OkStatus();
 }
 
-// The name, the star and the tags are all that people may change of a capture that exists.
+// The name, the star, the tags and the retention are all that people may change of a capture that
+// exists.
 grpc::Status OperatorService::UpdateCapture(grpc::ServerContext* context,
                                             const v1::UpdateCaptureRequest* request,
                                             v1::Capture* reply) {
@@ -430,7 +436,7 @@ grpc::Status OperatorService::UpdateCapture(grpc::ServerContext* context,
     entry.detail = update.ToString();
     ASSIGN_OR_RETURN(const CaptureRecord known,
                      calls_.RecordFor(caller, request->capture_id(), entry));
-    ASSIGN_OR_RETURN(CaptureRecord record, updater_.Update(known.id, update));
+    ASSIGN_OR_RETURN(CaptureRecord record, updater_.Update(known.id, update, caller));
     ASSIGN_OR_RETURN(
         *reply, describer_.Describe(caller, std::move(record), CaptureDescriber::Extent::kBrief));
     return absl::OkStatus();

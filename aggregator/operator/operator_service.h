@@ -24,6 +24,7 @@
 #include "aggregator/operator/session_sequence.h"
 #include "aggregator/operator/standing_export_lister.h"
 #include "aggregator/operator/streaming_call_limiter.h"
+#include "aggregator/retention/changed_retentions.h"
 #include "aggregator/retention/export_leases.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/storage/capture_metrics.h"
@@ -46,6 +47,7 @@ struct OperatorDeps {
   Store& store;
   StoreQuota& quota;
   ExportLeases& leases;
+  ChangedRetentions& changed_retentions;
   ClockService& clocks;
   CaptureExporter& exporter;
   StreamingCallLimiter& exports;
@@ -107,8 +109,9 @@ class OperatorService final : public v1::OperatorService::Service {
   // Fails with FAILED_PRECONDITION while the capture runs or is being exported.
   grpc::Status DeleteCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                              v1::DeleteCaptureReply* reply) override;
-  // Changes the name, the star and the tags of a capture, running or ended. Fails as
-  // CaptureUpdate::Check and CaptureUpdater::Update do.
+  // Changes the name, the star, the tags and the retention of a capture, running or ended. Fails as
+  // CaptureUpdate::Check and CaptureUpdater::Update do. A shorter retention needs the role that
+  // DeleteCapture needs.
   grpc::Status UpdateCapture(grpc::ServerContext* context, const v1::UpdateCaptureRequest* request,
                              v1::Capture* reply) override;
   // Lists the rules, the history of each, and why a rule cannot fire.

@@ -128,25 +128,37 @@ absl::StatusOr<std::shared_ptr<const CaptureLayout>> CaptureViews::Layout(
 }
 
 absl::StatusOr<ViewReading> CaptureViews::Read(const CaptureLayout& layout,
-                                               const ViewRequest& request, bool takes_host_samples,
+                                               const ViewRequest& request,
                                                const ViewCancel& cancelled, Exporter& exporter,
-                                               const EventFilter& types, DigestFeed* digests) {
+                                               const ReadOptions& options) {
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
   StoreChunkSource stored(deps_.store.OpenSnapshot(layout.record().id), layout.record());
   ASSIGN_OR_RETURN(const EventQuery query, EventQuery::Parse(request.query));
   SelectedStreams source(stored, layout.capture(), layout.StreamNumbers(query, request.streams),
-                         chunks_max_, digests);
+                         chunks_max_, options.digests);
   ExportRequest reading;
   reading.clocks = &layout.clocks();
   reading.no_flows = true;
   reading.filter.window_start_ns = window.from_ns;
   reading.filter.window_end_ns = window.to_ns;
-  reading.filter.event_types = types;
-  const auto summary =
-      RunExporter(source, exporter, reading, takes_host_samples,
-                  [&](const ExportProgress&) { return !cancelled || !cancelled(); });
-  if (!summary.ok()) return summary.status();
-  return ViewReading{.is_complete = summary->counts.unreadable_chunks == 0,
+  reading.filter.event_types = options.types;
+  reading.filter.own_time_begin_ns = layout.begin_ns();
+  ExportProgress progress;
+  const auto is_done = [&] { return options.is_done && options.is_done(); };
+  const auto summary = RunExporter(source, exporter, reading, options.takes_host_samples,
+                                   [&](const ExportProgress& now) {
+                                     progress = now;
+                                     return !is_done() && !(cancelled && cancelled());
+                                   });
+  if (summary.ok()) {
+    progress = summary->progress;
+    progress.unreadable_chunks = summary->counts.unreadable_chunks;
+  } else if (!absl::IsCancelled(summary.status()) || !is_done()) {
+    return summary.status();
+  }
+  // Chunks beyond the limit are among the unreadable ones.
+  return ViewReading{.is_complete = progress.unreadable_chunks == 0,
+                     .chunks_scanned = progress.chunks_read,
                      .chunks_read = source.chunks_read(),
                      .chunks_refused = source.chunks_refused()};
 }
@@ -185,7 +197,8 @@ absl::StatusOr<std::optional<SpanAnswer>> CaptureViews::CollectSpans(
   SpanCollector collector({.from_ns = window.from_ns, .to_ns = window.to_ns, .pixels = pixels},
                           digests.get());
   ASSIGN_OR_RETURN(const ViewReading reading,
-                   Read(layout, request, true, cancelled, collector, {}, digests.get()));
+                   Read(layout, request, cancelled, collector,
+                        {.takes_host_samples = true, .digests = digests.get()}));
   if (digests != nullptr && !digests->conflicts().empty()) {
     excluded.insert(digests->conflicts().begin(), digests->conflicts().end());
     return std::nullopt;
@@ -230,12 +243,10 @@ absl::StatusOr<std::string> CaptureViews::Events(const CaptureRecord& record,
                             .skip = request.cursor,
                             .limit = std::min(request.limit, limits::kViewEventsMax),
                             .query = std::move(query)});
-  // A full list ends the reading, which is no error.
-  const auto stop = [&] { return collector.is_full() || (cancelled && cancelled()); };
-  const auto reading = Read(*layout, request, false, stop, collector);
-  const bool was_stopped = absl::IsCancelled(reading.status()) && collector.is_full();
-  if (!reading.ok() && !was_stopped) return reading.status();
-  return collector.Json(!reading.ok() || reading->is_complete);
+  ASSIGN_OR_RETURN(const ViewReading reading,
+                   Read(*layout, request, cancelled, collector,
+                        {.is_done = [&collector] { return collector.is_full(); }}));
+  return collector.Json(reading.is_complete, reading.chunks_scanned);
 }
 
 absl::StatusOr<std::string> CaptureViews::Search(const CaptureRecord& record,
@@ -251,8 +262,8 @@ absl::StatusOr<std::string> CaptureViews::Search(const CaptureRecord& record,
                             .limit = request.limit,
                             .query = std::move(query),
                             .is_search = true});
-  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, false, cancelled, collector));
-  return collector.Json(reading.is_complete);
+  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, cancelled, collector, {}));
+  return collector.Json(reading.is_complete, reading.chunks_scanned);
 }
 
 absl::StatusOr<std::string> CaptureViews::Summary(const CaptureRecord& record,
@@ -265,7 +276,7 @@ absl::StatusOr<std::string> CaptureViews::Summary(const CaptureRecord& record,
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
   NameSummary summary(request.by == "name" ? NameSummary::By::kName : NameSummary::By::kRank,
                       {.from_ns = window.from_ns, .to_ns = window.to_ns});
-  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, false, cancelled, summary));
+  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, cancelled, summary, {}));
   return summary.Json(reading.is_complete);
 }
 
@@ -288,16 +299,16 @@ absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
   ASSIGN_OR_RETURN(const EventFilter types, HeatTypesOf(*layout, request.metric));
   if (request.metric == "late") {
     LatenessMap map(is_by_step ? LatenessMap::By::kStep : LatenessMap::By::kTime, window);
-    RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map, types).status());
+    RETURN_IF_ERROR(Read(*layout, request, cancelled, map, {.types = types}).status());
     return map.Take(shape);
   }
   if (request.metric == "step") {
     StepMap map(is_by_step ? StepMap::By::kStep : StepMap::By::kTime, window);
-    RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map, types).status());
+    RETURN_IF_ERROR(Read(*layout, request, cancelled, map, {.types = types}).status());
     return map.Take(shape);
   }
   BusyMap map(metric, window);
-  RETURN_IF_ERROR(Read(*layout, request, false, cancelled, map).status());
+  RETURN_IF_ERROR(Read(*layout, request, cancelled, map, {}).status());
   return map.Take(shape);
 }
 
@@ -313,7 +324,7 @@ class CaptureViews::LayoutReader final : public WindowReader {
     request.from_ns = from_ns;
     request.to_ns = to_ns;
     request.streams = streams;
-    return views_.Read(layout_, request, false, cancelled_, collector);
+    return views_.Read(layout_, request, cancelled_, collector, {});
   }
 
  private:

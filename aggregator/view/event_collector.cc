@@ -66,11 +66,6 @@ absl::Status EventCollector::Begin(const TimelineHeader& header) {
   return absl::OkStatus();
 }
 
-absl::Status EventCollector::Finish(ExportSummary& summary) {
-  chunks_read_ = summary.progress.chunks_read;
-  return absl::OkStatus();
-}
-
 EventQuery::Place EventCollector::PlaceOf(uint32_t stream) const {
   const TimelineStream& about = header_->streams[stream];
   EventQuery::Place place{.worker_gid = about.rank.worker_gid};
@@ -187,7 +182,7 @@ std::string EventCollector::HeadOf(const TimelineRecord& record, const ExportRow
   return json.Take();
 }
 
-std::string EventCollector::Json(bool is_complete) const {
+std::string EventCollector::Json(bool is_complete, uint64_t chunks_scanned) const {
   std::string out = options_.is_search ? "{\"hits\":[" : "{\"events\":[";
   for (const Found& found : found_) {
     if (out.back() != '[') out += ',';
@@ -202,7 +197,7 @@ std::string EventCollector::Json(bool is_complete) const {
   const uint64_t listed = options_.skip + found_.size();
   const bool has_more = is_full_ || total_ > listed;
   out += fmt::format("],\"next\":\"{}\",\"scanned_chunks\":{},\"complete\":{}",
-                     has_more ? fmt::format("{}", listed) : "", chunks_read_, is_complete);
+                     has_more ? fmt::format("{}", listed) : "", chunks_scanned, is_complete);
   if (options_.is_search) {
     out += fmt::format(",\"total\":\"{}\",\"ranks\":{},\"density\":[{}]", total_,
                        std::ranges::count(has_hit_, true), fmt::join(density_, ","));

@@ -33,7 +33,6 @@ class EventCollector final : public ViewCollector {
   explicit EventCollector(Options options);
 
   absl::Status Begin(const TimelineHeader& header) override;
-  absl::Status Finish(ExportSummary& summary) override;
   uint64_t bytes_written() const override { return bytes_; }
   // Executions have the model's name of their preparation among their arguments.
   bool reads_before_window() const override { return !options_.is_search || needs_arguments(); }
@@ -41,8 +40,9 @@ class EventCollector final : public ViewCollector {
   // Returns whether everything that the answer may list has been found, so that reading can stop.
   bool is_full() const { return is_full_; }
   // Returns the answer of `events` or `search` in docs/formats/view_api.md. Requires that the
-  // export is finished. `is_complete` is false if chunks were left out.
-  std::string Json(bool is_complete) const;
+  // export is finished, or was ended because the list is full. `is_complete` is false if chunks
+  // were left out; `chunks_scanned` are those of the window that were read.
+  std::string Json(bool is_complete, uint64_t chunks_scanned) const;
 
  private:
   struct Found {
@@ -74,7 +74,6 @@ class EventCollector final : public ViewCollector {
   uint64_t total_ = 0;
   uint64_t bytes_ = 0;
   bool is_full_ = false;
-  uint64_t chunks_read_ = 0;
 };
 
 }  // namespace neurontrace

@@ -111,10 +111,11 @@ OperatorGateway::OperatorGateway(const OperatorGateway& other, Options options,
 OperatorGateway::~OperatorGateway() = default;
 
 std::unique_ptr<OperatorGateway> OperatorGateway::For(std::shared_ptr<const WebCaller> caller,
-                                                      std::string user, std::string role) const {
+                                                      User user) const {
   Options options = options_;
-  options.user = std::move(user);
-  options.role = std::move(role);
+  options.user = std::move(user.name);
+  options.role = std::move(user.role);
+  options.has_session = user.has_session;
   return std::unique_ptr<OperatorGateway>(new OperatorGateway(
       *this, std::move(options), std::make_shared<OperatorCalls>(*calls_, std::move(caller))));
 }
@@ -342,6 +343,7 @@ WebReply OperatorGateway::GetSession(const WebRequest&, const std::string&) {
   json.Member("view", true).Member("start", is_operator).Member("stop", is_operator);
   json.Member("edit", is_operator).Member("delete", is_admin).Member("export", true);
   json.Close('}');
+  json.Member("has_session", options_.has_session);
   json.Member("needs_token", false).Member("aggregator", NEURONTRACE_VERSION).Close('}');
   return JsonReply(json.Take());
 }

@@ -510,7 +510,7 @@ TEST_F(OperatorGatewayTest, WithoutArchivesTheCommandThatNeedsNoneIsNamed) {
 TEST_F(OperatorGatewayTest, DownloadsOfOneUserAreUnknownToAnother) {
   const auto of = [&](const char* user, const char* method, const std::string& path,
                       const std::string& query = "") {
-    return gateway_->For(nullptr, user, "viewer")->Answer(Request(method, path, query));
+    return gateway_->For(nullptr, {user, "viewer"})->Answer(Request(method, path, query));
   };
   const WebReply reply =
       of("ann", "GET", "/api/v1/captures/01ABC/export", "format=pftrace&download=d1");
@@ -615,7 +615,7 @@ class Alice final : public WebCaller {
 };
 
 TEST_F(OperatorGatewayTest, MakesCallsForACallerAndNamesItsRole) {
-  const auto of_alice = gateway_->For(std::make_shared<Alice>(), "alice", "operator");
+  const auto of_alice = gateway_->For(std::make_shared<Alice>(), {"alice", "operator"});
   EXPECT_THAT(of_alice->Answer(Request("GET", "/api/v1/session")).body,
               HasSubstr(R"("user":"alice","role":"operator","may":{"view":true,"start":true,)"
                         R"("stop":true,"edit":true,"delete":false)"));
@@ -628,7 +628,7 @@ TEST_F(OperatorGatewayTest, MakesCallsForACallerAndNamesItsRole) {
 }
 
 TEST_F(OperatorGatewayTest, AViewerMayOnlyLook) {
-  const auto viewer = gateway_->For(std::make_shared<Alice>(), "eve", "viewer");
+  const auto viewer = gateway_->For(std::make_shared<Alice>(), {"eve", "viewer"});
   EXPECT_THAT(viewer->Answer(Request("GET", "/api/v1/session")).body,
               HasSubstr(R"("start":false,"stop":false,"edit":false,"delete":false,"export":true)"));
 }

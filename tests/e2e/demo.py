@@ -35,7 +35,7 @@ BARRIER = "enc_barrier"
 STRAGGLER, STRAGGLER_US = 13, 1500
 
 
-def start_fleet(fleet, *agent_options, straggler=STRAGGLER):
+def start_fleet(fleet, *agent_options, straggler=STRAGGLER, aggregator_options=()):
     """Aggregator, agents and workers, on clocks that disagree; `straggler` None: no rank is slow."""
     slow = () if straggler is None else ("--straggler-rank", straggler, "--straggler-extra-us", STRAGGLER_US)
     fleet.true_time = TrueTime()
@@ -43,7 +43,7 @@ def start_fleet(fleet, *agent_options, straggler=STRAGGLER):
     for instance in INSTANCES:
         fleet.host_clocks[instance] = HostClock(
             offset_ns=CLOCK_OFFSETS_NS[instance], drift_ppm=CLOCK_DRIFTS_PPM[instance], origin_ns=now_ns)
-    fleet.start_aggregator()
+    fleet.start_aggregator(*aggregator_options)
     for instance in INSTANCES:
         fleet.start_agent(instance, *agent_options, host_samples=True)
     start_at = fleet.true_time.now_ns() + 500_000_000

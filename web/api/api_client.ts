@@ -9,12 +9,19 @@ export type Query = Record<string, string|number|undefined>;
 
 // Calls the aggregator. Every failure is an ApiError, except that an aborted call throws what fetch throws.
 export class ApiClient {
+  // `listener` also learns of each request that was refused because nobody is signed in, before its caller does.
+  constructor(private readonly listener: {signedOut(error: ApiError): void}|null = null) {}
+
   async session(): Promise<Session> {
     return await this.json('GET', '/session') as Session;
   }
 
   async signIn(token: string): Promise<void> {
     await this.json('POST', '/session', {token});
+  }
+
+  async signOut(): Promise<void> {
+    await this.json('DELETE', '/session', {});
   }
 
   // Replies of the operator service, with members in lowerCamelCase.
@@ -132,8 +139,12 @@ export class ApiClient {
       if (isAbort(error)) throw error;
       throw ApiError.unreachable();
     }
-    if (!answer.ok) throw await ApiError.of(answer);
-    return answer;
+    if (answer.ok) return answer;
+    const error = await ApiError.of(answer);
+    // A wrong token is shown beside where it was typed.
+    const isSignIn = method === 'POST' && path === '/session';
+    if (error.status === 401 && !isSignIn) this.listener?.signedOut(error);
+    throw error;
   }
 }
 

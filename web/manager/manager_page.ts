@@ -43,7 +43,7 @@ export class ManagerPage implements Page {
 
   constructor(
       private readonly api: ApiClient, private readonly toasts: Toasts, navigation: Navigation, theme: Theme,
-      private readonly session: Session) {
+      private readonly session: Session, account: HTMLElement) {
     const given = new URLSearchParams(location.search);
     this.captures = new CapturesTable(new CaptureActions(api, toasts, session, this), navigation, this);
     this.captures.table.sort = given.get('sort') ?? '';
@@ -62,10 +62,7 @@ export class ManagerPage implements Page {
         element(
             'header', {class: 'top-bar'}, element('h1', {class: 'product'}, 'neurontrace'), this.tabs,
             element('span', {class: 'grow'}),
-            element(
-                'span', {class: 'faint', title: `aggregator ${session.aggregator}`},
-                [session.user, session.role && `(${session.role})`].filter(text => text).join(' ')),
-            start, iconButton('refresh', 'Refresh', () => this.refresh()),
+            account, start, iconButton('refresh', 'Refresh', () => this.refresh()),
             iconButton('theme', 'Light or dark', () => theme.toggle())),
         element('main', {class: 'manager-main'}, this.body));
     this.buildTabs();

@@ -34,8 +34,9 @@ import {Box, ChosenSpan, Pick, TimelineHost} from './timeline_host';
 import {TimelineState} from './timeline_state';
 import {TopBar, TopBarActions} from './top_bar';
 
-// Browsers allow about 100 changes of the address in 30 s.
-const kUrlPauseMs = 400;
+// Browsers allow about 100 changes of the address in 30 s, and one takes as long as a frame: it is written when the view
+// rests, and while it moves only now and then.
+const kUrlPauseMs = 400, kUrlMovingMs = 3000;
 // Placing 60,000 rows takes longer than a frame, so that rows of several answers are placed together.
 const kRebuildPauseMs = 150;
 const kOverviewPx = 512, kOverviewPauseMs = 5000;
@@ -57,6 +58,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private watch: LiveWatch|null = null;
   private followProblem = '';  // why the page does not follow a running capture
   private urlTimer = 0;
+  private urlSince = 0;  // since when the address is not that of the view
+  private viewedAt = 0;  // when the view changed last
   private rebuildTimer = 0;
   private rebuiltAt = 0;
   private readonly refresher = new LayoutRefresher(() => this.refreshLayout());
@@ -66,7 +69,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   constructor(
       readonly api: ApiClient, readonly toasts: Toasts, private readonly navigation: Navigation, theme: Theme,
-      readonly state: TimelineState) {
+      account: HTMLElement, readonly state: TimelineState) {
     const view = parseViewState(location.search);
     state.restore(view, !location.search);
     this.stage = new Stage(this, this);
@@ -77,7 +80,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.details = new DetailsPanel(this);
     this.table = new TablePanel(this, this.stage, this.pointer);
     this.perfetto = new PerfettoHandOver(api);
-    this.topBar = new TopBar(this, this.search.box, theme, this);
+    this.topBar = new TopBar(this, this.search.box, theme, account, this);
     this.filter = new FilterBox(this);
     this.stage.corner.appendChild(this.filter.element);
     const panel = state.panel;
@@ -102,6 +105,10 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.refresher.close();
     clearTimeout(this.urlTimer);
     clearTimeout(this.rebuildTimer);
+  }
+
+  saveView(): void {
+    if (this.urlTimer !== 0) this.writeUrl();
   }
 
   // --- TimelineHost
@@ -194,7 +201,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   private showTrackOf({stream, row}: {stream: number, row: number}): void {
     const track = this.state.tree.find(stream, row);
-    if (track && !track.pinned) this.stage.showUnits(track.top, track.units);
+    if (track && !track.pinned) this.stage.showUnits(this.state.tree.topOf(track), track.units);
   }
 
   openPanel(name: string): void {
@@ -542,7 +549,17 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   // --- URL
 
   private rememberView(): void {
-    if (this.urlTimer === 0 && this.stage) this.urlTimer = window.setTimeout(() => this.writeUrl(), kUrlPauseMs);
+    if (!this.stage) return;
+    this.viewedAt = performance.now();
+    if (this.urlTimer !== 0) return;
+    this.urlSince = this.viewedAt;
+    this.urlTimer = window.setTimeout(() => this.writeUrlAtRest(), kUrlPauseMs);
+  }
+
+  private writeUrlAtRest(): void {
+    const now = performance.now(), wait = Math.min(this.viewedAt + kUrlPauseMs, this.urlSince + kUrlMovingMs) - now;
+    if (wait <= 0) return this.writeUrl();
+    this.urlTimer = window.setTimeout(() => this.writeUrlAtRest(), wait);
   }
 
   private writeUrl(): void {

@@ -253,6 +253,36 @@ class AccessTest(SecureCase):
                    [(line.get("capture"), line["action"], line["caller"], line["outcome"]) for line in self.audit()
                     if "caller" in line], "its deletion in the audit log", 60)
 
+    def test_operators_keep_captures_longer_and_admins_shorter(self):
+        self.write_rules(RULES + '[carol]\ncertificate = "cn:carol"\nrole = "operator"\n')
+        self.start()
+        carol = self.ca.issue("carol")
+        capture = self.start_capture("--keep-for", "1h")
+        self.wait_for_events(capture, 100)
+        self.check_refused(self.cli_as(self.eve, "captures", "keep", capture, "--forever"), "UpdateCapture needs operator")
+        done = self.cli_as(carol, "captures", "keep", capture, "--for", "30d")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_refused(self.cli_as(carol, "captures", "keep", capture, "--for", "1d"),
+                           "'carol' has the role operator; a shorter retention deletes, and needs admin")
+        self.stop_capture(capture)
+        self.check_refused(self.fleet.cli("captures", "keep", capture, "--for", "1ms", check=False),
+                           "would be deleted at once")
+        self.assertEqual(self.fleet.cli("captures", "keep", capture, "--for", "1d").returncode, 0)
+        self.assertEqual(int(self.fleet.show_capture(capture)["spec"]["retention_ns"]), 86_400 * 1_000_000_000)
+        lines = [(line["caller"], line["outcome"], line.get("detail", "")) for line in self.audit()
+                 if line["action"] == "capture.update"]
+        for expected in (("carol", "done", "keep for 2592000.0 s"), ("carol", "refused", "keep for 86400.0 s"),
+                         ("root", "failed", "keep for 0.0 s"), ("root", "done", "keep for 86400.0 s")):
+            self.assertIn(expected, lines)
+        # The new time counts: this one goes soon after its end, which had a day to go.
+        short = self.start_capture("--keep-for", "1d")
+        self.assertEqual(self.fleet.cli("captures", "keep", short, "--for", "1ms").returncode, 0)
+        # It may be gone before the command has shown it.
+        self.fleet.cli("capture", "stop", short, check=False)
+        wait_until(lambda: (short, "capture.delete", "retention") in
+                   [(line.get("capture"), line["action"], line.get("caller")) for line in self.audit()],
+                   "its deletion in the audit log", 60)
+
     def test_each_caller_has_a_rate_of_calls(self):
         self.fleet.start_aggregator("--access", self.rules, "--calls-per-second", "1")
 

@@ -5,6 +5,7 @@ import {Capture} from '../api/api_types';
 import {CaptureLayout} from '../model/capture_layout';
 import {formatBytes, formatCount, formatDuration, formatUtc} from '../model/text_format';
 import {parseCount, parseInteger, TimeBase} from '../model/time_base';
+import {copyLine} from '../widgets/copy_line';
 import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
 import {Navigation, Page} from '../widgets/navigation';
 import {Theme} from '../widgets/theme';
@@ -13,10 +14,10 @@ import {artifactSection} from './artifact_section';
 import {CaptureFacts} from './capture_facts';
 import {link} from './captures_table';
 import {certificateSection} from './certificate_section';
-import {copyLine} from './copy_line';
 import {DownloadList} from './download_list';
 import {ExportSection} from './export_section';
 import {HostSection} from './host_section';
+import {whySection} from './why_section';
 
 // One capture: what it is, how complete it is, its hosts, exports and artifacts. Each part says for itself why it is
 // empty or cannot be shown, so that one failed request leaves the others.
@@ -26,6 +27,7 @@ export class CapturePage implements Page {
   private readonly title = element('h1', {}, 'Capture');
   private readonly downloads: DownloadList;
   private hosts: HostSection|null = null;
+  private readonly abort = new AbortController();
   private closed = false;
 
   constructor(
@@ -45,6 +47,7 @@ export class CapturePage implements Page {
 
   close(): void {
     this.closed = true;
+    this.abort.abort();
     this.hosts?.close();
     this.downloads.close();
   }
@@ -68,12 +71,15 @@ export class CapturePage implements Page {
   private async show(capture: Capture): Promise<void> {
     const facts = new CaptureFacts(capture);
     replaceChildren(this.title, facts.title);
-    const hosts = element('div'), exports = element('div'), artifacts = element('div');
-    for (const part of [exports, hosts, artifacts]) replaceChildren(part, notice('loading', 'Loading'));
+    const why = element('div'), hosts = element('div'), exports = element('div'), artifacts = element('div');
+    for (const part of [why, exports, hosts, artifacts]) replaceChildren(part, notice('loading', 'Loading'));
     replaceChildren(
-        this.body, factSection(facts), certificateSection(capture.certificate ?? {}), exports, hosts, artifacts);
+        this.body, factSection(facts), why, certificateSection(capture.certificate ?? {}), exports, hosts, artifacts);
     await Promise.all([
       this.showLayout(hosts, exports),
+      this.showPart(
+          why, 'The ranks were not judged',
+          async () => whySection(this.navigation, facts.id, await this.api.why(facts.id, {}, this.abort.signal))),
       this.showPart(
           artifacts, 'The artifacts were not listed',
           async () => artifactSection(this.api, facts.id, await this.api.artifacts(facts.id), this.downloads)),

@@ -71,8 +71,8 @@ export class NowStrip {
   }
 
   private show(report: InsightMessage): void {
-    const verdicts = report.verdicts ?? [], refusals = report.refusals?.length ?? 0, listed = verdicts.slice(0, kListed),
-          more = verdicts.length - listed.length;
+    const verdicts = report.verdicts ?? [], refusals = report.refusals?.length ?? 0,
+          listed = verdicts.slice(0, kListed), more = verdicts.length - listed.length;
     const facts = [judgedText(report)];
     if (refusals) facts.push(`${formatCount(refusals)} ${refusals === 1 ? 'part' : 'parts'} not judged`);
     if (more > 0) facts.push(`${formatCount(more)} more: neurontrace why --live`);

@@ -40,8 +40,8 @@ export class Insight {
     const from = relativeOr(base, report.beginNs, layout.begin), to = relativeOr(base, report.endNs, layout.end);
     const finder = new StreamFinder(layout);
     this.verdicts = (report.verdicts ?? []).map(message => {
-      const suspects = message.suspects ?? [], streams = finder.find(suspects),
-            kind = verdictKind(message), since = relativeOr(base, message.sinceNs, from);
+      const suspects = message.suspects ?? [], streams = finder.find(suspects), kind = verdictKind(message),
+            since = relativeOr(base, message.sinceNs, from);
       return {
         message,
         kind,
@@ -163,7 +163,8 @@ export function coresText(cores: InsightCore[], total: number): string {
   if (!cores.length) return total > 0 ? `${formatCount(total)} cores` : '';
   const named = cores.slice(0, kRanksNamed), rest = Math.max(total, cores.length) - named.length;
   const ranks = named.filter(core => rankOf(core) !== null).map(core => String(rankOf(core)));
-  const others = named.filter(core => rankOf(core) === null).map(core => `${core.instanceId ?? '?'} nc ${core.ncIdx ?? 0}`);
+  const others =
+      named.filter(core => rankOf(core) === null).map(core => `${core.instanceId ?? '?'} nc ${core.ncIdx ?? 0}`);
   const texts = [...(ranks.length ? [`gid ${ranks.join(', ')}`] : []), ...others].join(', ');
   return rest > 0 ? `${texts} and ${formatCount(rest)} more` : texts;
 }

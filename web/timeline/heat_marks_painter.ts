@@ -3,8 +3,8 @@ import {HeatGrid} from '../model/heat_grid';
 import {HeatMark, heatMarks} from '../model/heat_marks';
 import {enumName, Insight, PlacedVerdict, VerdictTone} from '../model/insight';
 
-const kTagPx = 14;    // height of a tag
-const kHatchPx = 6;   // distance of the hatching's lines
+const kTagPx = 14;   // height of a tag
+const kHatchPx = 6;  // distance of the hatching's lines
 
 // Where a heat map lies on its canvas, in CSS px.
 export interface HeatArea {
@@ -13,8 +13,8 @@ export interface HeatArea {
   height: number;
 }
 
-// Draws verdicts over a heat map: the lines of the ranks that they name are framed and named, and what was not judged is
-// hatched.
+// Draws verdicts over a heat map: the lines of the ranks that they name are framed and named, and what was not judged
+// is hatched.
 export class HeatMarksPainter {
   private marks: HeatMark[] = [];
   private madeOf: [HeatGrid, Insight]|null = null;
@@ -52,8 +52,8 @@ export class HeatMarksPainter {
       ctx: CanvasRenderingContext2D, lines: number, area: HeatArea, chosen: PlacedVerdict|null,
       labelOf: (stream: number) => string): void {
     if (!this.marks.length) return;
-    const style = getComputedStyle(document.documentElement), colour = (name: string): string =>
-        style.getPropertyValue(name).trim();
+    const style = getComputedStyle(document.documentElement),
+          colour = (name: string): string => style.getPropertyValue(name).trim();
     const hatch = hatching(ctx, colour('--text-dim')), each = area.height / lines;
     let tagEnd = -Infinity;
     for (const {line, stream, left, right, verdict, refusal} of this.marks) {
@@ -65,8 +65,10 @@ export class HeatMarksPainter {
       }
       if (!verdict) continue;
       ctx.strokeStyle = ctx.fillStyle = colour(colourOf(verdict.tone));
-      ctx.lineWidth = verdict === chosen ? 3 : 1.5;
-      ctx.strokeRect(x + 0.75, y + 0.75, width - 1.5, height - 1.5);
+      // Thin lines keep the cells of a low line in view.
+      ctx.lineWidth = each < 2 * kTagPx ? 1 : verdict === chosen ? 3 : 1.5;
+      ctx.strokeRect(x + 0.5, y, width - 1, height);
+      if (verdict === chosen) ctx.fillRect(x - 4, y, 4, height);
       // Names that would lie over each other are left out: the frame and the panel Why have them too.
       const middle = Math.max(kTagPx / 2, Math.min(area.height - kTagPx / 2, y + height / 2));
       if (middle - kTagPx / 2 < tagEnd) continue;

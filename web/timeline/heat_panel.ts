@@ -317,7 +317,7 @@ export class HeatPanel implements Panel {
       texts.push(grid.stepSource === 'barrier' ? 'steps are between barriers' : 'steps are the framework’s');
     if (grid.stepsPerColumn > 1) texts.push(`${grid.stepsPerColumn} steps in a column, the worst is shown`);
     if (grid.lines.length < grid.rows.length) texts.push('each line is the worst of several ranks');
-    if (this.marks.legend) texts.push(this.marks.legend);
+    if (this.marks.legend) texts.unshift(this.marks.legend);
     if (!grid.complete) texts.unshift('incomplete: only a part of the events was read, choose a shorter window');
     this.legend.textContent = [...texts, ...grid.warnings].join('; ');
     this.legend.title = this.legend.textContent;
@@ -394,8 +394,7 @@ export class HeatPanel implements Panel {
     const {grid} = this;
     if (!grid || line < 0 || line >= grid.lines.length || column < 0 || column >= grid.columns) return false;
     this.cell = [line, column];
-    const [rank, ...rest] = this.cellTexts(grid, line, column),
-                   marked = this.marks.textsAt(line, column, grid.columns);
+    const [rank, ...rest] = this.cellTexts(grid, line, column), marked = this.marks.textsAt(line, column, grid.columns);
     this.readout.textContent = `${rank} · ${[...rest, ...marked].join(', ')}`;
     replaceChildren(
         this.tip, element('div', {class: 'tooltip-title'}, rank), ...rest.map(text => element('div', {}, text)),

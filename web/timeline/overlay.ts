@@ -212,7 +212,7 @@ export class Overlay {
     if (!insight?.verdicts.length || !bands) return;
     for (let i = 0; i < visible.count; ++i) {
       const track = visible.tracks[i];
-      if (track.stream < 0) continue;
+      if (track.stream < 0 || !insight.of(track.stream).length) continue;
       const isFirst = i === 0 || visible.tracks[i - 1].stream !== track.stream, top = visible.unit[i] * kUnit;
       insight.of(track.stream).forEach((verdict, n) => this.paintBand(verdict, n, top, track.units * kUnit, isFirst));
     }
@@ -223,13 +223,14 @@ export class Overlay {
     if (right < 0 || left > this.width) return;
     const {ctx, colours} = this, isChosen = this.state.insight?.verdicts[this.state.verdict] === verdict;
     ctx.fillStyle = verdict.tone === 'hang' ? colours.loss : verdict.tone === 'slow' ? colours.verdict : colours.faint;
-    ctx.globalAlpha = isChosen ? 0.22 : 0.12;
+    ctx.globalAlpha = isFirst ? 0.16 : 0.06;  // the spans below stay as they are
     ctx.fillRect(left, top, Math.max(2, right - left), height);
     ctx.globalAlpha = 1;
     for (const x of [left, right - 1]) ctx.fillRect(x, top, 1, height);
+    if (isFirst) ctx.fillRect(left, top + kUnit - (isChosen ? 3 : 2), Math.max(2, right - left), isChosen ? 3 : 2);
     if (!isFirst || number > 0) return;  // others are in the panel; their text would lie over this one
     const {ratio} = verdict.message, text = ratio ? `${verdict.kind} ${ratioText(ratio)}` : verdict.kind,
-                     w = ctx.measureText(text).width + 8;
+          w = ctx.measureText(text).width + 8;
     const x = Math.max(0, Math.min(left, this.width - w));
     ctx.fillRect(x, top, w, kUnit - 2);
     ctx.fillStyle = colours.background;

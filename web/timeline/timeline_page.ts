@@ -88,9 +88,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.stage.corner.appendChild(this.filter.element);
     const panel = state.panel;
     this.dock = new Dock(
-        [
-          this.details, new SelectionPanel(this), this.search, this.why, new HeatPanel(this), this.markers, this.table
-        ],
+        [this.details, new SelectionPanel(this), this.search, this.why, new HeatPanel(this), this.markers, this.table],
         this);
     this.element.append(
         this.topBar.element, this.warnings(),
@@ -233,7 +231,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     if (!this.dock) return;
     const {insight} = this.state, verdicts = insight?.verdicts.length ?? 0;
     this.dock.badge(
-        'why', insight ? String(verdicts) : '', insight ? `${verdicts} ${verdicts === 1 ? 'verdict' : 'verdicts'}` : '');
+        'why', insight ? String(verdicts) : '',
+        insight ? `${verdicts} ${verdicts === 1 ? 'verdict' : 'verdicts'}` : '');
     if (this.dock.shown === 'why' || this.dock.shown === 'heat') this.dock.update();
     this.overlayChanged();
     this.rememberView();

@@ -7,7 +7,8 @@ import {TimelineHost} from './timeline_host';
 
 // More pinned ranks would leave no room for the others.
 const kPinnedMax = 4;
-const kExpandedMax = 64;
+const kExpandedMax = 2;
+const kWitnessesMax = 64;
 // Beside an event that is zoomed to, as a part of its length.
 const kMargin = 1;
 
@@ -18,7 +19,7 @@ export class VerdictJump {
 
   constructor(private readonly host: TimelineHost) {}
 
-  // Shows the verdict's stretch of time, its ranks pinned and expanded, and chooses the collective that shows it.
+  // Shows the verdict's stretch of time, its first ranks pinned and expanded, and chooses the collective that shows it.
   show(index: number): void {
     const verdict = this.choose(index);
     if (!verdict) return;
@@ -73,7 +74,7 @@ export class VerdictJump {
   }
 
   private async showEvidence(verdict: PlacedVerdict, zooms: boolean): Promise<void> {
-    const {host} = this, {state} = host, query = evidenceQuery(verdict.message), streams = verdict.streams.slice(0, 1);
+    const {host} = this, {state} = host, query = evidenceQuery(verdict.message), streams = this.witnesses(verdict);
     if (!query || !streams.length) return;
     const abort = this.abort = new AbortController();
     try {
@@ -90,10 +91,21 @@ export class VerdictJump {
       if (reply.events.length)
         this.showEvent(reply.events[0], zooms);
       else if (zooms)
-        host.toasts.say('The event that shows this verdict is not stored for its rank.');
+        host.toasts.say('The event that shows this verdict is not among the stored ones.');
     } catch (error) {
       if (!abort.signal.aborted && zooms) host.toasts.fail('The collective was not found', error);
     }
+  }
+
+  // Where the event is looked for: at the first rank that is named. Ranks that hang may not have entered, those that
+  // wait for them have.
+  private witnesses(verdict: PlacedVerdict): number[] {
+    if (verdict.tone !== 'hang') return verdict.streams.slice(0, 1);
+    const {layout} = this.host.state, job = layout.stream(verdict.streams[0] ?? -1)?.job;
+    return layout.streams
+        .filter(stream => stream.kind === 'core' && stream.job === job && !verdict.streams.includes(stream.number))
+        .slice(0, kWitnessesMax)
+        .map(stream => stream.number);
   }
 
   private showEvent(event: EventEntry, zooms: boolean): void {
@@ -112,6 +124,8 @@ export class VerdictJump {
       id: event.id
     });
     if (zooms) viewport.show(from - kMargin * length - 50, to + kMargin * length + 50);
-    host.reveal(event.stream, event.row, zooms ? from : viewport.from, zooms ? to : viewport.from);
+    // The window stays: its middle is in view.
+    const middle = (viewport.from + viewport.to) / 2;
+    host.reveal(event.stream, event.row, zooms ? from : middle, zooms ? to : middle);
   }
 }

@@ -11,9 +11,9 @@ export class VerdictLoader {
   problem: {message: string, hint: string}|null = null;
   private abort: AbortController|null = null;
 
-  constructor(
-      private readonly api: ApiClient, private readonly state: TimelineState,
-      private readonly owner: {verdictsChanged(): void}) {}
+  constructor(private readonly api: ApiClient, private readonly state: TimelineState, private readonly owner: {
+    verdictsChanged(): void
+  }) {}
 
   close(): void {
     this.abort?.abort();

@@ -1,17 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {shellWord} from '../model/command_text';
-import {
-  coresText,
-  enumName,
-  evidenceQuery,
-  headline,
-  Insight,
-  judgedText,
-  PlacedRefusal,
-  PlacedVerdict,
-  suspectsText,
-  waitText
-} from '../model/insight';
+import {coresText, enumName, evidenceQuery, headline, Insight, judgedText, PlacedRefusal, PlacedVerdict, suspectsText, waitText} from '../model/insight';
 import {formatCount, formatDuration, formatMoment, formatUtc} from '../model/text_format';
 import {parseCount, parseInteger} from '../model/time_base';
 import {copyLine} from '../widgets/copy_line';
@@ -90,8 +79,8 @@ export class WhyPanel implements Panel {
 
   private askWindow(): void {
     const {base, viewport, layout} = this.host.state;
-    this.askStretch(base.absolute(Math.max(layout.begin, viewport.from)),
-                    base.absolute(Math.min(layout.end + 1, viewport.to)));
+    this.askStretch(
+        base.absolute(Math.max(layout.begin, viewport.from)), base.absolute(Math.min(layout.end + 1, viewport.to)));
   }
 
   private askSelection(): void {
@@ -131,7 +120,7 @@ export class WhyPanel implements Panel {
   // Captures of one job need no choice.
   private updateJobs(): void {
     const {layout, whyJob} = this.host.state,
-                           names = [...new Set(layout.streams.map(stream => stream.job).filter(name => name))].sort();
+                   names = [...new Set(layout.streams.map(stream => stream.job).filter(name => name))].sort();
     if (whyJob && !names.includes(whyJob)) names.push(whyJob);
     this.job.hidden = names.length < 2 && !whyJob;
     if (names.join('\n') !== this.jobs) {
@@ -146,13 +135,12 @@ export class WhyPanel implements Panel {
   private showProblem({message, hint}: {message: string, hint: string}): void {
     replaceChildren(
         this.body,
-        notice(
-            'error', `The ranks cannot be judged: ${message}`, hint, button('Try again', () => this.askAgain())));
+        notice('error', `The ranks cannot be judged: ${message}`, hint, button('Try again', () => this.askAgain())));
   }
 
   private show(insight: Insight): void {
     const {report} = insight, listed = insight.verdicts.slice(0, kVerdictsListed),
-                    more = insight.verdicts.length - listed.length;
+          more = insight.verdicts.length - listed.length;
     this.cards = listed.map((verdict, i) => this.card(verdict, i));
     replaceChildren(
         this.body,
@@ -182,7 +170,9 @@ export class WhyPanel implements Panel {
         'span', {class: 'verdict-tools', role: 'group', 'aria-label': `${verdict.kind} ${subject}`},
         button('Show ranks and time', () => this.go(() => this.jump.show(index)), {class: 'primary'}),
         evidenceQuery(message) !== '' && verdict.streams.length > 0 &&
-            button('Zoom to the collective', () => this.go(() => this.jump.showCollective(index))),
+            button(
+                parseInteger(message.opId) > 0n ? 'Zoom to the collective' : 'Zoom to one execution',
+                () => this.go(() => this.jump.showCollective(index))),
         button('Heat map', () => this.jump.showOnHeatMap(index)));
     const length = formatDuration(verdict.to - verdict.from),
           when = `since ${formatMoment(verdict.from)} (${formatUtc(parseInteger(message.sinceNs))} UTC), for ${length}`;

@@ -28,22 +28,15 @@ export function costBar(message: VerdictMessage): HTMLElement|null {
   return element('span', {class: 'cost'}, bar, text);
 }
 
-// In how many executions it held, against whom, and how many wait; '' for a hang without any of these.
-export function heldText(message: VerdictMessage): string {
-  const texts: string[] = [];
-  if (message.ratio) texts.push(`${ratioText(message.ratio)} of ${formatCount(message.peers ?? 0)} peers`);
-  if (message.z) texts.push(`z ${Math.round(message.z)}`);
-  if (message.judged)
-    texts.push(`in ${formatCount(message.executions ?? 0)} of ${formatCount(message.judged)} executions`);
-  if (message.waiting) texts.push(`${formatCount(message.waiting)} ${message.waiting === 1 ? 'rank waits' : 'ranks wait'}`);
-  return texts.join(', ');
+function waitingText({waiting}: VerdictMessage): string {
+  return waiting ? `${formatCount(waiting)} ${waiting === 1 ? 'rank waits' : 'ranks wait'} for it` : '';
 }
 
 // Other causes, each with the figure that excludes it; null without any.
 export function ruledOutTable(ruledOut: RuledOut[]|undefined): HTMLElement|null {
   if (!ruledOut?.length) return null;
-  const figureOf = ({ratio, figure}: RuledOut): string =>
-      [ratio ? ratioText(ratio) : '', figure ?? ''].filter(text => text).join(', ');
+  const figureOf = ({ratio, figure}: RuledOut):
+      string => [ratio ? ratioText(ratio) : '', figure ?? ''].filter(text => text).join(', ');
   return element(
       'table', {class: 'ruled-out'}, element('caption', {}, 'Ruled out'),
       element(
@@ -61,7 +54,7 @@ export function verdictBody(message: VerdictMessage, when: string): HTMLElement 
           'div', {class: 'verdict-main'}, element('p', {class: 'verdict-text'}, message.text ?? ''),
           element(
               'p', {class: 'verdict-facts'}, when && element('span', {}, when), costBar(message),
-              element('span', {}, heldText(message))),
+              element('span', {}, waitingText(message))),
           message.look && copyLine(message.look, '', 'Copy the command').element),
       ruledOutTable(message.ruledOut));
 }

@@ -23,9 +23,8 @@ export function whySection(navigation: Navigation, id: string, report: InsightMe
       element(
           'h2', {id: 'why-title'}, 'Why ',
           verdicts.length > 0 && element('span', {class: 'tab-badge'}, formatCount(verdicts.length))),
-      element(
-          'p', {}, element('strong', {}, headline(report)), `: ${judgedText(report)}. ${waitText(report)} `,
-          link(navigation, path(-1), 'Show on the timeline')),
+      element('p', {}, element('strong', {}, headline(report)), `: ${judgedText(report)}. ${waitText(report)}`),
+      element('p', {}, link(navigation, path(-1), 'Show on the timeline')),
       ...(report.warnings ?? []).map(text => element('p', {class: 'why-warning'}, text)),
       verdicts.length > 0 &&
           element(

@@ -147,7 +147,7 @@ class PageWhy(PageCase):
         self.settle()
         self.browser.wait_for("return new URLSearchParams(location.search).get('why') === arguments[0]", box.rsplit(".", 1)[0])
 
-    def test_heat_map_marks_the_suspect_and_says_why(self):
+    def test_heat_map_marks_the_suspect_with_the_verdict(self):
         number, verdict = self.straggler_verdict(self.report())
         self.open_why()
         self.press_in_card(number, "Heat map")
@@ -215,7 +215,7 @@ class PageWhyHealthy(PageCase):
         cls.fleet.wait_for_ranks(HEALTHY_RANKS)
         cls.fleet.wait_for_clocks(1)
 
-    def test_nobody_is_named_and_what_was_judged_is_said(self):
+    def test_nobody_is_named_of_those_that_were_judged(self):
         report = self.view("why")
         self.assertEqual(report.get("verdicts", []), [])
         self.open_timeline(panel="why")

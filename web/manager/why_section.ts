@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import {coresText, enumName, headline, judgedText, suspectsText, toneOf, verdictKind, waitText} from '../model/insight';
+import {coresText, headline, judgedText, suspectsText, toneOf, verdictKind, waitText} from '../model/insight';
 import {InsightMessage, RefusalMessage, VerdictMessage} from '../model/insight_types';
 import {formatCount, formatUtc} from '../model/text_format';
 import {parseInteger} from '../model/time_base';
@@ -50,7 +50,7 @@ function card(navigation: Navigation, verdict: VerdictMessage, path: string): HT
 
 function refusalList(refusals: RefusalMessage[]): HTMLElement {
   const text = ({reason, cores, coresTotal, missing}: RefusalMessage): string =>
-      `${enumName(reason, '')}, ${coresText(cores ?? [], coresTotal ?? 0) || 'all ranks'}: ${missing ?? ''}`;
+      `${reason ?? ''}, ${coresText(cores ?? [], coresTotal ?? 0) || 'all ranks'}: ${missing ?? ''}`;
   return element(
       'div', {}, element('h3', {}, `Not judged (${formatCount(refusals.length)})`),
       element('ul', {class: 'sentences'}, ...refusals.slice(0, kListed).map(entry => element('li', {}, text(entry)))),

@@ -6,7 +6,8 @@ import {CaptureLayout} from './capture_layout';
 import {buildFrame} from './frame_builder';
 import {HeatGrid} from './heat_grid';
 import {heatMarks} from './heat_marks';
-import {coresText, costShare, enumName, evidenceQuery, headline, heatMetricOf, Insight, judgedText, suspectsText, toneOf, waitText} from './insight';
+import * as model from './insight';
+import {Insight} from './insight';
 import {InsightMessage} from './insight_types';
 import {TimeBase} from './time_base';
 
@@ -93,39 +94,39 @@ test('refusals of some ranks are of these, those without ranks of all', () => {
 
 test('a report without a verdict tells what was judged', () => {
   const report = {cores: 24, coresJudged: 24, executions: '1280', stepNs: '250000000', exposedWaitNs: '900000'};
-  assert.equal(headline(report), 'Nobody to name');
-  assert.equal(judgedText(report), '24 of 24 cores judged, 1,280 executions, step 250 ms');
-  assert.equal(waitText(report), 'Ranks wait 900 µs of a step for others.');
-  assert.match(waitText({...report, belowCost: true}), /900 µs .* too little to look for a cause/);
-  assert.equal(headline({cores: 24}), 'Nothing was judged');
-  assert.equal(waitText({cores: 24}), '');
-  assert.equal(headline({verdicts: [{}, {}], coresJudged: 24}), '2 verdicts');
+  assert.equal(model.headline(report), 'Nobody to name');
+  assert.equal(model.judgedText(report), '24 of 24 cores judged, 1,280 executions, step 250 ms');
+  assert.equal(model.waitText(report), 'Ranks wait 900 µs of a step for others.');
+  assert.match(model.waitText({...report, belowCost: true}), /900 µs .* too little to look for a cause/);
+  assert.equal(model.headline({cores: 24}), 'Nothing was judged');
+  assert.equal(model.waitText({cores: 24}), '');
+  assert.equal(model.headline({verdicts: [{}, {}], coresJudged: 24}), '2 verdicts');
   assert.match(
-      waitText({...report, verdicts: [{}], explainedWaitNs: '800000'}),
+      model.waitText({...report, verdicts: [{}], explainedWaitNs: '800000'}),
       /^Ranks wait 900 µs .*explain 800 µs of it\.$/);
 });
 
 test('ranks are listed to a limit, the rest is counted', () => {
   const cores = Array.from({length: 8}, (_, i) => ({workerGid: String(i + 8)}));
-  assert.equal(coresText(cores, 70), 'gid 8, 9, 10, 11, 12, 13 and 64 more');
-  assert.equal(coresText([{}], 1), 'gid 0');
-  assert.equal(coresText([{workerGid: '-1', instanceId: 'i-b', ncIdx: 3}], 1), 'i-b nc 3');
-  assert.equal(coresText([], 12), '12 cores');
-  assert.equal(coresText([], 0), '');
-  assert.equal(suspectsText({suspects: [{workerGid: '13'}]}), 'gid 13');
+  assert.equal(model.coresText(cores, 70), 'gid 8, 9, 10, 11, 12, 13 and 64 more');
+  assert.equal(model.coresText([{}], 1), 'gid 0');
+  assert.equal(model.coresText([{workerGid: '-1', instanceId: 'i-b', ncIdx: 3}], 1), 'i-b nc 3');
+  assert.equal(model.coresText([], 12), '12 cores');
+  assert.equal(model.coresText([], 0), '');
+  assert.equal(model.suspectsText({suspects: [{workerGid: '13'}]}), 'gid 13');
 });
 
 test('costs, evidence and names', () => {
-  assert.equal(costShare({costNs: '118000000', stepNs: '472000000'}), 0.25);
-  assert.equal(costShare({costNs: '2', stepNs: '1'}), 1);
-  assert.ok(Number.isNaN(costShare({costNs: '2'})));
-  assert.equal(evidenceQuery({execId: '42', opId: '17'}), 'arg:exec_id=42 arg:op_id=17');
-  assert.equal(evidenceQuery({execId: '0', opId: 'x'}), '');
-  assert.equal(enumName(undefined, 'VERDICT_KIND_'), 'unknown');
+  assert.equal(model.costShare({costNs: '118000000', stepNs: '472000000'}), 0.25);
+  assert.equal(model.costShare({costNs: '2', stepNs: '1'}), 1);
+  assert.ok(Number.isNaN(model.costShare({costNs: '2'})));
+  assert.equal(model.evidenceQuery({execId: '42', opId: '17'}), 'arg:exec_id=42 arg:op_id=17');
+  assert.equal(model.evidenceQuery({execId: '0', opId: 'x'}), '');
+  assert.equal(model.verdictKind({}), 'unknown');
   assert.deepEqual(
-      ['hang-not-entered', 'dead-worker', 'device-error', 'uneven-role', 'input-stall'].map(toneOf),
+      ['hang-not-entered', 'dead-worker', 'device-error', 'uneven-role', 'input-stall'].map(model.toneOf),
       ['hang', 'hang', 'hang', 'uneven', 'slow']);
-  assert.deepEqual(['slow-core', 'uneven-role', 'slow-collective'].map(heatMetricOf), ['late', 'step', 'wait']);
+  assert.deepEqual(['slow-core', 'uneven-role', 'slow-collective'].map(model.heatMetricOf), ['late', 'step', 'wait']);
 });
 
 // An answer of /heat without cells that anybody reads here.

@@ -135,12 +135,8 @@ function relativeOr(base: TimeBase, ns: string|undefined, otherwise: number): nu
 }
 
 // "VERDICT_KIND_SLOW_CORE" as "slow-core", the name that every other output has.
-export function enumName(value: string|undefined, prefix: string): string {
-  return enumText(value, prefix).replace(/ /g, '-') || 'unknown';
-}
-
 export function verdictKind(message: VerdictMessage): string {
-  return enumName(message.kind, 'VERDICT_KIND_');
+  return enumText(message.kind, 'VERDICT_KIND_').replace(/ /g, '-') || 'unknown';
 }
 
 export function toneOf(kind: string): VerdictTone {

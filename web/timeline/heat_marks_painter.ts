@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {HeatGrid} from '../model/heat_grid';
 import {HeatMark, heatMarks} from '../model/heat_marks';
-import {enumName, Insight, PlacedVerdict, VerdictTone} from '../model/insight';
+import {Insight, PlacedVerdict, VerdictTone} from '../model/insight';
 
 const kTagPx = 14;   // height of a tag
 const kHatchPx = 6;  // distance of the hatching's lines
@@ -44,7 +44,7 @@ export class HeatMarksPainter {
     return this.marks.filter(mark => mark.line === line && mark.left < right && mark.right > left)
         .map(({verdict, refusal}) => {
           if (verdict) return `${verdict.kind}: ${verdict.message.text ?? ''}`;
-          return `not judged, ${enumName(refusal!.message.reason, '')}: ${refusal!.message.missing ?? ''}`;
+          return `not judged, ${refusal!.message.reason ?? ''}: ${refusal!.message.missing ?? ''}`;
         });
   }
 

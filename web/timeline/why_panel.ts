@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {shellWord} from '../model/command_text';
-import {coresText, enumName, evidenceQuery, headline, Insight, judgedText, PlacedRefusal, PlacedVerdict, suspectsText, waitText} from '../model/insight';
+import * as report from '../model/insight';
+import {Insight, PlacedRefusal, PlacedVerdict} from '../model/insight';
 import {formatCount, formatDuration, formatMoment, formatUtc} from '../model/text_format';
 import {parseCount, parseInteger} from '../model/time_base';
 import {copyLine} from '../widgets/copy_line';
@@ -139,17 +140,18 @@ export class WhyPanel implements Panel {
   }
 
   private show(insight: Insight): void {
-    const {report} = insight, listed = insight.verdicts.slice(0, kVerdictsListed),
+    const message = insight.report, listed = insight.verdicts.slice(0, kVerdictsListed),
           more = insight.verdicts.length - listed.length;
     this.cards = listed.map((verdict, i) => this.card(verdict, i));
     replaceChildren(
         this.body,
         element(
-            'div', {class: 'why-answer'}, element('h2', {}, headline(report)),
+            'div', {class: 'why-answer'}, element('h2', {}, report.headline(message)),
             element(
-                'p', {}, `${judgedText(report)}${report.ruleVersion ? `, rule of ${report.ruleVersion}` : ''}. `,
-                waitText(report))),
-        ...(report.warnings ?? []).map(text => element('p', {class: 'why-warning'}, text)),
+                'p', {},
+                `${report.judgedText(message)}${message.ruleVersion ? `, rule of ${message.ruleVersion}` : ''}. `,
+                report.waitText(message))),
+        ...(message.warnings ?? []).map(text => element('p', {class: 'why-warning'}, text)),
         this.cards.length > 0 && element('ol', {class: 'verdicts', 'aria-label': 'Verdicts'}, ...this.cards),
         more > 0 && element('p', {class: 'faint'}, `${formatCount(more)} more verdicts are not listed.`),
         insight.refusals.length > 0 && this.refusalTable(insight.refusals),
@@ -169,7 +171,7 @@ export class WhyPanel implements Panel {
     const tools = element(
         'span', {class: 'verdict-tools', role: 'group', 'aria-label': `${verdict.kind} ${subject}`},
         button('Show ranks and time', () => this.go(() => this.jump.show(index)), {class: 'primary'}),
-        evidenceQuery(message) !== '' && verdict.streams.length > 0 &&
+        report.evidenceQuery(message) !== '' && verdict.streams.length > 0 &&
             button(
                 parseInteger(message.opId) > 0n ? 'Zoom to the collective' : 'Zoom to one execution',
                 () => this.go(() => this.jump.showCollective(index))),
@@ -188,7 +190,7 @@ export class WhyPanel implements Panel {
   }
 
   private subjectOf({tone, message}: PlacedVerdict): string {
-    return tone === 'uneven' ? message.role ? 'all ranks of a role' : 'no rank' : suspectsText(message);
+    return tone === 'uneven' ? message.role ? 'all ranks of a role' : 'no rank' : report.suspectsText(message);
   }
 
   private go(jump: () => void): void {
@@ -199,8 +201,8 @@ export class WhyPanel implements Panel {
   private refusalTable(refusals: PlacedRefusal[]): HTMLElement {
     const listed = refusals.slice(0, kRefusalsListed), more = refusals.length - listed.length;
     const line = ({message, from, to, isOfAll}: PlacedRefusal): HTMLElement => element(
-        'tr', {}, element('td', {}, enumName(message.reason, '')),
-        element('td', {}, isOfAll ? 'all' : coresText(message.cores ?? [], message.coresTotal ?? 0)),
+        'tr', {}, element('td', {}, message.reason ?? ''),
+        element('td', {}, isOfAll ? 'all' : report.coresText(message.cores ?? [], message.coresTotal ?? 0)),
         element(
             'td', {class: 'number'},
             parseInteger(message.beginNs) > 0n

@@ -21,6 +21,7 @@ import urllib.parse
 from mock_capture import MockCapture
 from mock_query import matches, parse
 import mock_frames
+import mock_insight
 
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -232,6 +233,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         }
         if path in tables:
             return tables[path]()
+        if path == "/why":
+            if not self.options.watch:
+                raise ApiError(409, "FAILED_PRECONDITION", "no watch is on", "neurontrace watch on")
+            live = self.store.made[self.options.watch]
+            return mock_insight.report(live, live.end - 10 * 10**9, live.end, "")
         if path == "/status":
             return {"version": "mock", "capturesStored": len(self.store.captures)}
         raise ApiError(404, "NOT_FOUND", f"{path} does not exist")
@@ -314,7 +320,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return actions[what]()
         if what == "watch":
             return self.watch(capture)
-        if what in ("spans", "events", "search", "summary", "heat", "links", "export", "artifact"):
+        if what in ("spans", "events", "search", "summary", "heat", "links", "why", "export", "artifact"):
             return getattr(self, what)(capture, query)
         return {**self.store.capture_json(capture_id), "certificate": self.store.certificate(capture_id)}
 
@@ -420,6 +426,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise ApiError(400, "INVALID_ARGUMENT", f"a map of {metric} has columns by time only")
         columns, lines = int(query.get("columns", 400)), int(query.get("lines", 16384))
         return mock_frames.heat(capture, metric, low, high, columns, lines, by, sort)
+
+    def why(self, capture, query):
+        low, high = self.window(capture, query)
+        return mock_insight.report(capture, low, high, query.get("job", ""))
 
     def export(self, capture, query):
         body = json.dumps({"traceEvents": [], "capture": capture.id, "query": query}).encode()
@@ -569,6 +579,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=24)
     parser.add_argument("--role", choices=sorted(MAY), default="admin")
     parser.add_argument("--token", default="", help="ask for this token")
+    parser.add_argument("--watch", default="", help="id of the capture that /why judges; without it no watch is on")
     parser.add_argument("--delay", type=float, default=0, help="seconds that each answer takes longer")
     parser.add_argument("--verbose", action="store_true")
     Handler.options = parser.parse_args()

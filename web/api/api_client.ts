@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import {InsightMessage} from '../model/insight_types';
+
 import {ApiError, isAbort} from './api_error';
 import * as api from './api_types';
 import {Capture, EventsReply, LinksReply, SearchReply, Session, SummaryReply} from './api_types';
@@ -80,6 +82,16 @@ export class ApiClient {
 
   async heat(id: string, query: Query, signal: AbortSignal): Promise<ArrayBuffer> {
     return await (await this.call('GET', this.path(id, 'heat', query), undefined, signal)).arrayBuffer();
+  }
+
+  // Which rank is slow or hung in a stretch of a capture.
+  async why(id: string, query: Query, signal?: AbortSignal): Promise<InsightMessage> {
+    return camelCase(await this.json('GET', this.path(id, 'why', query), undefined, signal)) as InsightMessage;
+  }
+
+  // The same of the fleet's watch, as it is now. Status 409 if no watch is on.
+  async whyNow(signal?: AbortSignal): Promise<InsightMessage> {
+    return camelCase(await this.json('GET', '/why', undefined, signal)) as InsightMessage;
   }
 
   async artifacts(id: string): Promise<api.ArtifactList> {

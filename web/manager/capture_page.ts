@@ -5,7 +5,8 @@ import {Capture, Session} from '../api/api_types';
 import {CaptureLayout} from '../model/capture_layout';
 import {mayChangeRetention, retentionText} from '../model/retention';
 import {formatBytes, formatCount, formatDuration, formatUtc} from '../model/text_format';
-import {parseCount, TimeBase} from '../model/time_base';
+import {parseCount, parseInteger, TimeBase} from '../model/time_base';
+import {copyLine} from '../widgets/copy_line';
 import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
 import {Navigation, Page} from '../widgets/navigation';
 import {Theme} from '../widgets/theme';
@@ -16,10 +17,10 @@ import {CaptureActions} from './capture_actions';
 import {CaptureFacts} from './capture_facts';
 import {link} from './captures_table';
 import {certificateSection} from './certificate_section';
-import {copyLine} from './copy_line';
 import {DownloadList} from './download_list';
 import {ExportSection} from './export_section';
 import {HostSection} from './host_section';
+import {whySection} from './why_section';
 
 // One capture: what it is, how complete it is, its hosts, exports and artifacts. Each part says for itself why it is
 // empty or cannot be shown, so that one failed request leaves the others.
@@ -30,6 +31,7 @@ export class CapturePage implements Page {
   private readonly downloads: DownloadList;
   private readonly actions: CaptureActions;
   private hosts: HostSection|null = null;
+  private readonly abort = new AbortController();
   private closed = false;
 
   constructor(
@@ -50,6 +52,7 @@ export class CapturePage implements Page {
 
   close(): void {
     this.closed = true;
+    this.abort.abort();
     this.hosts?.close();
     this.downloads.close();
   }
@@ -73,12 +76,16 @@ export class CapturePage implements Page {
   private async show(capture: Capture): Promise<void> {
     const facts = new CaptureFacts(capture);
     replaceChildren(this.title, facts.title);
-    const hosts = element('div'), exports = element('div'), artifacts = element('div');
-    for (const part of [exports, hosts, artifacts]) replaceChildren(part, notice('loading', 'Loading'));
+    const why = element('div'), hosts = element('div'), exports = element('div'), artifacts = element('div');
+    for (const part of [why, exports, hosts, artifacts]) replaceChildren(part, notice('loading', 'Loading'));
     replaceChildren(
-        this.body, factSection(facts, this.actions), certificateSection(capture.certificate ?? {}), exports, hosts, artifacts);
+        this.body, factSection(facts, this.actions), why, certificateSection(capture.certificate ?? {}), exports, hosts,
+        artifacts);
     await Promise.all([
       this.showLayout(hosts, exports),
+      this.showPart(
+          why, 'The ranks were not judged',
+          async () => whySection(this.navigation, facts.id, await this.api.why(facts.id, {}, this.abort.signal))),
       this.showPart(
           artifacts, 'The artifacts were not listed',
           async () => artifactSection(this.api, facts.id, await this.api.artifacts(facts.id), this.downloads)),

@@ -33,6 +33,8 @@ import {TablePanel} from './table_panel';
 import {Box, ChosenSpan, Pick, TimelineHost} from './timeline_host';
 import {TimelineState} from './timeline_state';
 import {TopBar, TopBarActions} from './top_bar';
+import {VerdictLoader} from './verdict_loader';
+import {WhyPanel} from './why_panel';
 
 // Browsers allow about 100 changes of the address in 30 s, and one takes as long as a frame: it is written when the view
 // rests, and while it moves only now and then.
@@ -44,6 +46,7 @@ const kOverviewPx = 512, kOverviewPauseMs = 5000;
 // The timeline of one capture: owns its parts, and carries out what they ask for.
 export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActions {
   readonly element = element('div', {class: 'timeline-page'});
+  readonly verdicts: VerdictLoader;
   private readonly stage: Stage;
   private readonly pointer: PointerTools;
   private readonly keys: KeyBindings;
@@ -51,6 +54,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private readonly dock: Dock;
   private readonly search: SearchPanel;
   private readonly markers: MarkersPanel;
+  private readonly why: WhyPanel;
   private readonly table: TablePanel;
   private readonly topBar: TopBar;
   private readonly filter: FilterBox;
@@ -72,11 +76,13 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       account: HTMLElement, readonly state: TimelineState) {
     const view = parseViewState(location.search);
     state.restore(view, !location.search);
+    this.verdicts = new VerdictLoader(api, state, this);
     this.stage = new Stage(this, this);
     this.pointer = new PointerTools(this, this.stage);
     this.keys = new KeyBindings(this, this.stage, this.pointer, this);
     this.search = new SearchPanel(this);
     this.markers = new MarkersPanel(this);
+    this.why = new WhyPanel(this);
     this.details = new DetailsPanel(this);
     this.table = new TablePanel(this, this.stage, this.pointer);
     this.perfetto = new PerfettoHandOver(api);
@@ -85,13 +91,15 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.stage.corner.appendChild(this.filter.element);
     const panel = state.panel;
     this.dock = new Dock(
-        [this.details, new SelectionPanel(this), this.search, new HeatPanel(this), this.markers, this.table], this);
+        [this.details, new SelectionPanel(this), this.search, this.why, new HeatPanel(this), this.markers, this.table],
+        this);
     this.element.append(
         this.topBar.element, this.warnings(),
         element('main', {class: 'timeline-main'}, this.stage.element, this.dock.element));
     this.tracksChanged();
     this.stage.topUnit = view.top;
     if (state.query) this.search.search(state.query, true);
+    if (state.why) this.verdicts.ask(state.why, state.whyJob, state.verdict);
     void this.loadOverview();
     this.dock.show(panel);
     if (state.layout.live) this.watch = new LiveWatch(api, state.captureId, this);
@@ -103,6 +111,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.stage.close();
     this.watch?.close();
     this.refresher.close();
+    this.verdicts.close();
     clearTimeout(this.urlTimer);
     clearTimeout(this.rebuildTimer);
   }
@@ -138,7 +147,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.overlayChanged();
     this.rememberView();
     const wasOpen = this.dock.shown !== '';
-    if (span && this.dock.shown !== 'search')
+    if (span && this.dock.shown !== 'search' && this.dock.shown !== 'why')
       this.dock.show('details');
     else
       this.dock.update();
@@ -153,7 +162,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.overlayChanged();
     this.rememberView();
     if (box)
-      this.dock.show('selection');
+      this.dock.show(this.dock.shown === 'why' ? 'why' : 'selection');
     else
       this.dock.update();
   }
@@ -224,6 +233,17 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   // --- answers
+
+  verdictsChanged(): void {
+    if (!this.dock) return;
+    const {insight} = this.state, verdicts = insight?.verdicts.length ?? 0;
+    this.dock.badge(
+        'why', insight ? String(verdicts) : '',
+        insight ? `${verdicts} ${verdicts === 1 ? 'verdict' : 'verdicts'}` : '');
+    if (this.dock.shown === 'why' || this.dock.shown === 'heat') this.dock.update();
+    this.overlayChanged();
+    this.rememberView();
+  }
 
   tileArrived(tile: SpanTile): void {
     this.stage.minimap.learn(tile);
@@ -416,6 +436,17 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   followChain(upstream: boolean): void {
     this.openPanel('details');
     this.details.followChain(upstream);
+  }
+
+  showWhy(): void {
+    this.openPanel('why');
+    this.why.focus();
+  }
+
+  toggleBands(): void {
+    this.state.bands = !this.state.bands;
+    if (!this.state.why) this.verdicts.ask('all', '');
+    this.verdictsChanged();
   }
 
   nextGrouping(): void {

@@ -48,29 +48,9 @@ absl::Status CheckSteps(double begin, double end) {
       fmt::format("the steps {}-{} percent are no range within 0-100", begin * 100, end * 100));
 }
 
-// Returns how many targets a kind of fault can have.
-uint32_t TargetCount(const FleetPlan& plan, VerdictKind kind) {
-  switch (kind) {
-    case VerdictKind::kSlowHost:
-      return plan.instances();
-    case VerdictKind::kSlowProcess:
-    case VerdictKind::kDeadWorker:
-      return plan.processes();
-    case VerdictKind::kUnevenRole:
-      return plan.pp;
-    case VerdictKind::kSlowCollective:
-    case VerdictKind::kHangInside:
-      return plan.pp * plan.tp;
-    case VerdictKind::kUnevenData:
-      return 1;
-    default:
-      return plan.ranks();
-  }
-}
-
 absl::Status CheckFaults(const FleetPlan& plan) {
   for (const PlannedFault& fault : plan.faults) {
-    const uint32_t targets = TargetCount(plan, fault.kind);
+    const uint32_t targets = FaultTargets(plan, fault.kind);
     if (fault.target >= targets) {
       return OutOfRange(fmt::format("the target of {}", VerdictKindName(fault.kind)), fault.target,
                         0, targets - 1.0);
@@ -162,6 +142,25 @@ const char* HoleKindName(HoleKind kind) {
       return "wrong-ids";
   }
   return "";
+}
+
+uint32_t FaultTargets(const FleetPlan& plan, VerdictKind kind) {
+  switch (kind) {
+    case VerdictKind::kSlowHost:
+      return plan.instances();
+    case VerdictKind::kSlowProcess:
+    case VerdictKind::kDeadWorker:
+      return plan.processes();
+    case VerdictKind::kUnevenRole:
+      return plan.pp;
+    case VerdictKind::kSlowCollective:
+    case VerdictKind::kHangInside:
+      return plan.pp * plan.tp;
+    case VerdictKind::kUnevenData:
+      return 1;
+    default:
+      return plan.ranks();
+  }
 }
 
 absl::Status CheckFleetPlan(const FleetPlan& plan) {

@@ -103,6 +103,9 @@ struct FleetPlan {
   uint32_t StepAt(double share) const { return static_cast<uint32_t>(share * steps); }
 };
 
+// Returns how many targets a kind of fault can have in this fleet.
+uint32_t FaultTargets(const FleetPlan& plan, VerdictKind kind);
+
 // Fails with INVALID_ARGUMENT, naming the value and its limits, if no fleet can be made of it.
 absl::Status CheckFleetPlan(const FleetPlan& plan);
 

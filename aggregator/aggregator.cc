@@ -34,6 +34,7 @@
 #include "aggregator/storage/session_store.h"
 #include "aggregator/storage/storage.h"
 #include "aggregator/triggers/trigger_service.h"
+#include "aggregator/view/capture_insight.h"
 #include "aggregator/view/digest_service.h"
 #include "aggregator/view/view_service.h"
 #include "aggregator/web/page_service.h"
@@ -253,6 +254,7 @@ class Aggregator::Core final : private CommitObserver {
   DaemonProcess process_;
   StreamingCallLimiter watches_;
   ViewService views_;
+  CaptureInsight insight_;
   DigestService digests_;
   PreviewReaper previews_;
   CaptureAudit capture_audit_;
@@ -285,6 +287,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
               .registry = *world_->registry,
               .clock = world_->clock,
               .callers_have_names = security_.has_tls()}),
+      insight_({owners_.storage->store(), *owners_.clocks, world_->clock}),
       digests_({owners_.storage->store(), *world_->registry}),
       previews_(owners_.storage->store(), world_->clock),
       capture_audit_(owners_.access->audit()),
@@ -324,6 +327,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                          .watches = watches_,
                          .viewer = views_,
                          .views = views_.calls(),
+                         .explainer = insight_,
                          .watch = watch_,
                          .page = page_,
                          .access = *owners_.access,

@@ -553,4 +553,46 @@ grpc::Status OperatorService::GetView(grpc::ServerContext* context, const v1::Vi
   return ToGrpcStatus((*call)->Judge(absl::OkStatus()));
 }
 
+// Reading a capture is not in the audit log, as with GetView.
+grpc::Status OperatorService::Explain(grpc::ServerContext* context,
+                                      const v1::ExplainRequest* request, v1::InsightReport* reply) {
+  const auto caller = deps_.access.CallerOf(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
+  const absl::Status status = request->capture_id().empty()
+                                  ? ExplainWatch(*caller, *request, *reply)
+                                  : ExplainCapture(*context, *request, *reply);
+  if (status.ok()) directory_.HideFrom(*caller, *reply);
+  return ToGrpcStatus(status);
+}
+
+absl::Status OperatorService::ExplainCapture(grpc::ServerContext& context,
+                                             const v1::ExplainRequest& request,
+                                             v1::InsightReport& reply) {
+  RETURN_IF_ERROR(CheckText("job", request.job(), limits::kDetailBytesMax));
+  ASSIGN_OR_RETURN(const Caller caller, deps_.access.CallerOf(context));
+  ASSIGN_OR_RETURN(const CaptureRecord record, calls_.RecordFor(context, request.capture_id()));
+  // As long as an export, which reads the same chunks.
+  ASSIGN_OR_RETURN(const auto call,
+                   deps_.exports.Take(caller.name, [&context] { context.TryCancel(); }));
+  ASSIGN_OR_RETURN(reply, deps_.explainer.Explain(record, request,
+                                                  [&context] { return context.IsCancelled(); }));
+  return absl::OkStatus();
+}
+
+// The watch records every job, so a caller with limits has to name one of its own.
+absl::Status OperatorService::ExplainWatch(const Caller& caller, const v1::ExplainRequest& request,
+                                           v1::InsightReport& reply) {
+  RETURN_IF_ERROR(CheckText("job", request.job(), limits::kDetailBytesMax));
+  if (request.begin_ns() != 0 || request.end_ns() != 0) {
+    return InvalidArgument(
+        "begin_ns, end_ns: the watch answers for now; name a capture to choose a window");
+  }
+  RETURN_IF_ERROR(CheckOwner(caller, {.selection = {.job = request.job()}}));
+  if (deps_.live_insight == nullptr) {
+    return FailedPrecondition("no watch is on; start it with `neurontrace watch on`");
+  }
+  ASSIGN_OR_RETURN(reply, deps_.live_insight->Now(request.job()));
+  return absl::OkStatus();
+}
+
 }  // namespace neurontrace

@@ -107,6 +107,11 @@ uint64_t Derivation::AddSelected(TimelineRecord& record, const ShapeFields& fiel
       executing_.records.push_back(&record);
       return 0;
     case DerivedType::kOther:
+    case DerivedType::kPost:
+    case DerivedType::kDeviceBarrier:
+    case DerivedType::kTensorTransfer:
+    case DerivedType::kTensorMemory:
+    case DerivedType::kDeviceFault:
       break;
   }
   return 0;

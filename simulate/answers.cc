@@ -126,7 +126,7 @@ Answers AnswersOf(const InsightReport& report, std::span<const uint32_t> rank_of
   for (const Verdict& verdict : report.verdicts) {
     answers.answers.push_back({.kind = VerdictKindName(verdict.kind),
                                .ranks = ranks_of(verdict.suspects),
-                               .phase = PhaseName(verdict.phase),
+                               .phase = InsightPhaseName(verdict.phase),
                                .role = verdict.role,
                                .group = verdict.group});
   }

@@ -17,7 +17,7 @@ struct Answer {
   bool is_refusal = false;
   std::string kind;             // VerdictKindName, or RefusalReasonName of a refusal
   std::vector<uint32_t> ranks;  // ascending; empty: none, or the whole window of a refusal
-  std::string phase;            // PhaseName; empty: not said
+  std::string phase;            // InsightPhaseName; empty: not said
   std::string role;             // "simulated/stage2/forward.neff#1"; empty: not said
   uint64_t group = 0;           // of the events; 0: not said
 };

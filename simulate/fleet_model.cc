@@ -24,7 +24,7 @@ constexpr double kHostShare =
 // Transfers, as shares of a microbatch's work or of a step.
 constexpr double kTensorTransferShare = 0.05;
 constexpr double kPipelineTransferShare = 0.02;
-constexpr double kDataTransferShare = 0.06;
+constexpr double kDataTransferShare = 0.12;
 constexpr double kOptimizerShare = 0.08;
 constexpr double kBarrierNs = 20'000;
 constexpr double kTransferNoise = 0.01;

@@ -112,7 +112,8 @@ absl::Status CheckFleetPlan(const FleetPlan& plan);
 // Returns the ranks that a fault makes slow, or stops, ascending. Of kHangInside the members of the
 // group; of kSlowCollective the same; none of kUnevenData.
 std::vector<uint32_t> GuiltyRanks(const FleetPlan& plan, const PlannedFault& fault);
-// Returns the phase in which the excess is, as insight's PhaseName; empty where no phase is meant.
+// Returns the phase in which the excess is, as insight's InsightPhaseName; empty where no phase is
+// meant.
 std::string_view GuiltyPhase(VerdictKind kind);
 // Returns the number of a group as events have it. Groups are tensor-parallel (one for each replica
 // and stage), data-parallel (stage and tensor rank) and pairs of neighbours in the pipeline.

@@ -254,6 +254,8 @@ Golden PlannedGolden(const FleetPlan& plan) {
                                .magnitude = planned.magnitude});
     }
   }
+  if (plan.data_spread > 0)
+    golden.faults.push_back({.kind = VerdictKind::kUnevenData, .magnitude = plan.data_spread});
   return golden;
 }
 

@@ -48,7 +48,7 @@ v1::InsightReport Nobody() {
 TEST(InsightViewTest, TheAnswerComesFirst) {
   EXPECT_EQ(FormatInsight(Slow(13), 0),
             "SLOW slow-core: rank 13 (i-0abc nc 5), device work of llama: 1.31x of 63 peers\n"
-            "       since 2025-06-15 15:06:40.250Z (1.5s after the begin) for 2s\n"
+            "       since 2025-06-15 15:06:40.250Z (1.5 s after the begin) for 2.0 s\n"
             "       ruled out: host 0.99x, clock (bound 9 us, lateness 118 ms)\n"
             "       look: neurontrace export 01JD8Z2M6WQJ4V1T0S3R5XK7PA --worker-gid 13 --from 1 "
             "--to 2\n"
@@ -86,7 +86,7 @@ TEST(InsightViewTest, ARefusalMakesTheAnswerIncomplete) {
   report.add_warnings("1 of 5 chunks could not be read");
   const std::string text = FormatInsight(report, 0);
   EXPECT_THAT(text, HasSubstr("2 chunks lost"));
-  EXPECT_THAT(text, HasSubstr("(at 2025-06-15 15:06:40.250Z, 1.2s)\n"));
+  EXPECT_THAT(text, HasSubstr("(at 2025-06-15 15:06:40.250Z, 1.2 s)\n"));
   EXPECT_THAT(text, HasSubstr("note: 1 of 5 chunks could not be read\n"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   EXPECT_EQ(ExitCodeOf(report), kExitIncomplete);

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "aggregator/export/capture_insight.h"
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/parquet/derived_tables.h"
 #include "aggregator/export/parquet/event_row.h"
@@ -52,7 +52,7 @@ class ParquetExporter : public Exporter {
   // nullopt if they are not requested.
   std::optional<FlowEdges> edges_;
   std::optional<DerivedTables> derived_;
-  std::optional<CaptureInsight> insight_;
+  std::optional<ExportInsight> insight_;
   EventRow row_;
   int64_t next_id_ = 0;
   uint64_t first_ns_ = UINT64_MAX;
@@ -154,6 +154,7 @@ absl::Status ParquetExporter::Finish(ExportSummary& summary) {
   RETURN_IF_ERROR(WriteLossTable(*header_, target));
   RETURN_IF_ERROR(WriteClockTable(*header_, target));
   const CaptureAnswer answer = insight_->Finish();
+  summary.warnings.insert(summary.warnings.end(), answer.warnings.begin(), answer.warnings.end());
   RETURN_IF_ERROR(WriteVerdictTable(*header_, answer, target));
   RETURN_IF_ERROR(WriteWarningTable(*header_, summary.warnings, target));
   RETURN_IF_ERROR(WriteMetadataTable(*header_, first_ns_ == UINT64_MAX ? 0 : first_ns_, last_ns_,

@@ -32,13 +32,14 @@ struct CaptureAnswer {
   std::vector<InsightLine> verdicts;  // one for each of report.verdicts
   std::vector<InsightLine> refusals;  // one for each of report.refusals
   std::string text;                   // ReportText
+  std::vector<std::string> warnings;  // sentences for ExportSummary::warnings
 };
 
 // Judges the part of a capture that an exporter reads, beside its other work. Memory is that of
 // InsightEngine. Used by one thread at a time; the header must outlive it.
-class CaptureInsight {
+class ExportInsight {
  public:
-  explicit CaptureInsight(const TimelineHeader& header);
+  explicit ExportInsight(const TimelineHeader& header);
 
   // Takes the next batch, in the timeline's order and with the header's numbers of streams.
   void Take(const TimelineBatch& batch);

@@ -12,16 +12,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class WhyCommandTest : public CommandLineTest {
+class ExplainCommandTest : public CommandLineTest {
  protected:
-  WhyCommandTest() {
+  ExplainCommandTest() {
     service_.insight.set_cores(8);
     service_.insight.set_cores_judged(8);
     service_.insight.set_text("Nobody to name: 8 of 8 cores judged");
   }
 };
 
-TEST_F(WhyCommandTest, AsksAboutTheWholeCapture) {
+TEST_F(ExplainCommandTest, AsksAboutTheWholeCapture) {
   EXPECT_EQ(RunCli({"why", kCaptureId}), kExitDone) << err_;
   EXPECT_EQ(out_, "Nobody to name: 8 of 8 cores judged\n");
   EXPECT_EQ(service_.explain_request.capture_id(), kCaptureId);
@@ -29,7 +29,7 @@ TEST_F(WhyCommandTest, AsksAboutTheWholeCapture) {
   EXPECT_EQ(service_.explain_request.end_ns(), 0u);
 }
 
-TEST_F(WhyCommandTest, AsksForTheWindowAndTheJob) {
+TEST_F(ExplainCommandTest, AsksForTheWindowAndTheJob) {
   for (const auto& arguments :
        {std::vector<const char*>{"why", kCaptureId, "--window", "1.5s..1750000000000000000",
                                  "--job", "llama"},
@@ -46,7 +46,7 @@ TEST_F(WhyCommandTest, AsksForTheWindowAndTheJob) {
   EXPECT_TRUE(service_.explain_request.is_before_now());
 }
 
-TEST_F(WhyCommandTest, PrintsJson) {
+TEST_F(ExplainCommandTest, PrintsJson) {
   for (const auto& arguments : {std::vector<const char*>{"why", kCaptureId, "--json"},
                                 std::vector<const char*>{"--output", "json", "why", kCaptureId}}) {
     EXPECT_EQ(RunCli(arguments), kExitDone) << err_;
@@ -55,13 +55,13 @@ TEST_F(WhyCommandTest, PrintsJson) {
   }
 }
 
-TEST_F(WhyCommandTest, ARefusedPartIsAnIncompleteAnswer) {
+TEST_F(ExplainCommandTest, ARefusedPartIsAnIncompleteAnswer) {
   service_.insight.add_refusals()->set_text("REFUSED losses: rank 3: 4 events were lost");
   EXPECT_EQ(RunCli({"why", kCaptureId}), kExitIncomplete);
   EXPECT_THAT(out_, HasSubstr("REFUSED losses: rank 3"));
 }
 
-TEST_F(WhyCommandTest, LiveAsksTheWatch) {
+TEST_F(ExplainCommandTest, LiveAsksTheWatch) {
   EXPECT_EQ(RunCli({"why", "--live", "--job", "llama"}), kExitDone) << err_;
   EXPECT_EQ(service_.explain_request.capture_id(), "");
   EXPECT_EQ(service_.explain_request.job(), "llama");
@@ -73,7 +73,7 @@ TEST_F(WhyCommandTest, LiveAsksTheWatch) {
   EXPECT_THAT(err_, HasSubstr("neurontrace watch on"));
 }
 
-TEST_F(WhyCommandTest, RefusesWhatCannotBeMeant) {
+TEST_F(ExplainCommandTest, RefusesWhatCannotBeMeant) {
   EXPECT_EQ(RunCli({"why"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--live"));
   EXPECT_EQ(RunCli({"why", kCaptureId, "--live"}), kExitUsage);
@@ -85,7 +85,7 @@ TEST_F(WhyCommandTest, RefusesWhatCannotBeMeant) {
   EXPECT_THAT(err_, HasSubstr("01NONE"));
 }
 
-TEST_F(WhyCommandTest, RefusesWhatIsNoStore) {
+TEST_F(ExplainCommandTest, RefusesWhatIsNoStore) {
   const TemporaryDirectory empty;
   EXPECT_EQ(RunCli({"why", kCaptureId, "--store", empty.path().c_str()}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("there is no store in"));

@@ -45,7 +45,7 @@ v1::InsightReport Nobody() {
   return report;
 }
 
-TEST(WhyViewTest, TheAnswerComesFirst) {
+TEST(InsightViewTest, TheAnswerComesFirst) {
   EXPECT_EQ(FormatInsight(Slow(13), 0),
             "SLOW slow-core: rank 13 (i-0abc nc 5), device work of llama: 1.31x of 63 peers\n"
             "       since 2025-06-15 15:06:40.250Z (1.5s after the begin) for 2s\n"
@@ -57,7 +57,7 @@ TEST(WhyViewTest, TheAnswerComesFirst) {
 }
 
 // Commands stay whole, because people copy them.
-TEST(WhyViewTest, WrapsWhatIsNoCommand) {
+TEST(InsightViewTest, WrapsWhatIsNoCommand) {
   const std::string text = FormatInsight(Slow(13), 60);
   size_t at = 0;
   while (at < text.size()) {
@@ -70,12 +70,12 @@ TEST(WhyViewTest, WrapsWhatIsNoCommand) {
                               "--from 1 --to 2\n"));
 }
 
-TEST(WhyViewTest, NamesNobodyAndSaysHowMuchWasJudged) {
+TEST(InsightViewTest, NamesNobodyAndHowMuchWasJudged) {
   EXPECT_THAT(FormatInsight(Nobody(), 0), StartsWith("Nobody to name: "));
   EXPECT_EQ(ExitCodeOf(Nobody()), kExitDone);
 }
 
-TEST(WhyViewTest, ARefusalMakesTheAnswerIncomplete) {
+TEST(InsightViewTest, ARefusalMakesTheAnswerIncomplete) {
   v1::InsightReport report = Slow(13);
   v1::InsightRefusal& refusal = *report.add_refusals();
   refusal.set_reason("losses");
@@ -94,7 +94,7 @@ TEST(WhyViewTest, ARefusalMakesTheAnswerIncomplete) {
   EXPECT_EQ(ExitCodeOf(v1::InsightReport()), kExitIncomplete);
 }
 
-TEST(WhyViewTest, AWatchPrintsChangesAlone) {
+TEST(InsightViewTest, AWatchPrintsChangesAlone) {
   InsightChanges changes;
   EXPECT_THAT(changes.Take(Nobody(), kNow, 0), StartsWith("Nobody to name: "));
   EXPECT_EQ(changes.Take(Nobody(), kNow, 0), "");

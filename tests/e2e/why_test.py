@@ -17,7 +17,7 @@ EXECUTIONS_PER_SECOND = 20
 EXECUTIONS = 80  # that each rank makes while a capture runs
 
 
-class WhyTest(FleetCase):
+class InsightTest(FleetCase):
     def record(self, *options, capture=(), code=0):
         """Two instances of one job; records some executions and returns the ended capture's id."""
         start_at = time.time_ns() + 2_000_000_000

@@ -52,7 +52,8 @@ CaptureAnswer ExportInsight::Finish() {
                                .streams = StreamsOf(refusal.cores)});
   }
   answer.text = ReportText(answer.report, cores);
-  answer.warnings = insight_->Warnings();
+  // Not among the export's warnings: what the rule did not use is in the export all the same.
+  for (const std::string& warning : insight_->Warnings()) answer.text += "; " + warning;
   return answer;
 }
 

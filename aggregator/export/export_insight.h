@@ -31,8 +31,7 @@ struct CaptureAnswer {
   InsightReport report;
   std::vector<InsightLine> verdicts;  // one for each of report.verdicts
   std::vector<InsightLine> refusals;  // one for each of report.refusals
-  std::string text;                   // ReportText
-  std::vector<std::string> warnings;  // sentences for ExportSummary::warnings
+  std::string text;                   // ReportText, and limits that were reached
 };
 
 // Judges the part of a capture that an exporter reads, beside its other work. Memory is that of

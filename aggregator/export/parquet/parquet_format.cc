@@ -154,7 +154,6 @@ absl::Status ParquetExporter::Finish(ExportSummary& summary) {
   RETURN_IF_ERROR(WriteLossTable(*header_, target));
   RETURN_IF_ERROR(WriteClockTable(*header_, target));
   const CaptureAnswer answer = insight_->Finish();
-  summary.warnings.insert(summary.warnings.end(), answer.warnings.begin(), answer.warnings.end());
   RETURN_IF_ERROR(WriteVerdictTable(*header_, answer, target));
   RETURN_IF_ERROR(WriteWarningTable(*header_, summary.warnings, target));
   RETURN_IF_ERROR(WriteMetadataTable(*header_, first_ns_ == UINT64_MAX ? 0 : first_ns_, last_ns_,

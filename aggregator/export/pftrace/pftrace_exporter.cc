@@ -361,7 +361,6 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
   derived_batch_.Clear();
   derivation_->Finish(derived_batch_);
   derived_->Write(derived_batch_);
-  if (derived_batch_.answer) AddWarnings(derived_batch_.answer->warnings, summary);
   WarnOfStops(summary);
   if (derived_->left_out() > 0) {
     summary.warnings.push_back(fmt::format(

@@ -316,7 +316,6 @@ absl::Status PftraceParts::Finish(ExportSummary& summary) {
   std::sort(closed_.begin(), closed_.end(),
             [](const Entry& a, const Entry& b) { return a.number < b.number; });
   const CaptureAnswer answer = insight_->Finish();
-  summary.warnings.insert(summary.warnings.end(), answer.warnings.begin(), answer.warnings.end());
   return WriteIndex(answer);
 }
 

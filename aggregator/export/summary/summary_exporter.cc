@@ -617,7 +617,6 @@ absl::Status SummaryExporter::Finish(ExportSummary& summary) {
   CaptureSummary figures = builder_->Finish();
   figures.counts = summary.counts;
   const CaptureAnswer answer = insight_->Finish();
-  summary.warnings.insert(summary.warnings.end(), answer.warnings.begin(), answer.warnings.end());
   if (form_ == Form::kJson) {
     // The text shows them together with those of the certificate, which is a separate member here.
     figures.warnings.insert(figures.warnings.end(), summary.warnings.begin(),

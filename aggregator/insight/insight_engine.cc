@@ -91,7 +91,7 @@ void InsightEngine::Impl::RefuseLimits(const JudgeInput& input, RefusalList& ref
   }
   if (operations > 0) {
     refusals.AddGeneral(RefusalReason::kLimit,
-                        "Events of a core's collectives beyond the first 40: their transfers are "
+                        "Events of a core's collectives beyond the first 38: their transfers are "
                         "not judged.",
                         operations);
   }

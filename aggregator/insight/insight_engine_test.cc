@@ -137,6 +137,21 @@ TEST_F(InsightEngineTest, RefusesALeadThatNobodysOwnWorkExplains) {
   ExpectRefused(RunAndJudge(), RefusalReason::kUnexplained, {5});
 }
 
+TEST_F(InsightEngineTest, RefusesWhereTheNamedWorkIsNotEightyPercentOfTheWait) {
+  const auto with_second = [&](double ratio) {
+    engine_.reset();
+    fleet_ = LockStepFleet(16, 4);
+    fleet_.plan = [=](uint32_t core, uint32_t, FleetWork& work) {
+      if (core == 5) work.device += 12;
+      if (core == 9) work.device += 12 * ratio;
+    };
+    return RunAndJudge();
+  };
+  // What the second leads by is too little to be named, and not explained by anybody.
+  ExpectOnly(with_second(0.18), VerdictKind::kSlowCore, {5}, InsightPhase::kDevice);
+  ExpectRefused(with_second(0.24), RefusalReason::kUnexplained, {5, 9});
+}
+
 TEST_F(InsightEngineTest, NeedsARatioOfOnePointOne) {
   SlowDevice(5, 1.12);
   ExpectOnly(RunAndJudge(), VerdictKind::kSlowCore, {5}, InsightPhase::kDevice);
@@ -372,7 +387,7 @@ TEST_F(InsightEngineTest, RefusesAnUnknownSequence) {
   fleet_.plan = [](uint32_t, uint32_t execution, FleetWork& work) {
     work.model = 0x100 + execution * execution;
   };
-  ExpectRefused(RunAndJudge(), RefusalReason::kRoleUnknown, AllCores());
+  ExpectRefused(RunAndJudge(30), RefusalReason::kRoleUnknown, AllCores());
 }
 
 TEST_F(InsightEngineTest, RefusesTooFewExecutions) {

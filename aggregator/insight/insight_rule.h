@@ -64,7 +64,7 @@ inline constexpr double kPeriodAgreementMin = 0.90;
 
 // Kept for each core.
 inline constexpr size_t kExecutionsKept = 96;
-inline constexpr size_t kOperationsKept = 40;
+inline constexpr size_t kOperationsKept = 38;
 inline constexpr size_t kGroupsKept = 4;
 inline constexpr size_t kOpenKept = 4;
 inline constexpr size_t kModelNamesMax = 4096;

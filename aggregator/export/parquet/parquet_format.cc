@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "aggregator/export/capture_insight.h"
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/parquet/derived_tables.h"
 #include "aggregator/export/parquet/event_row.h"
@@ -52,7 +52,7 @@ class ParquetExporter : public Exporter {
   // nullopt if they are not requested.
   std::optional<FlowEdges> edges_;
   std::optional<DerivedTables> derived_;
-  std::optional<CaptureInsight> insight_;
+  std::optional<ExportInsight> insight_;
   EventRow row_;
   int64_t next_id_ = 0;
   uint64_t first_ns_ = UINT64_MAX;

@@ -13,7 +13,7 @@
 #include "aggregator/derive/memory_use.h"
 #include "aggregator/derive/shape_fields.h"
 #include "aggregator/derive/steps.h"
-#include "aggregator/export/capture_insight.h"
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 
 namespace neurontrace {
@@ -85,7 +85,7 @@ class Derivation {
   HbmUse hbm_use_;
   Bandwidth bandwidth_;
   // nullopt: no verdicts.
-  std::optional<CaptureInsight> insight_;
+  std::optional<ExportInsight> insight_;
   // The records of the current batch, by what is derived from them. Each finder then sees only its
   // own.
   TimelineBatch transfers_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "aggregator/export/capture_insight.h"
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/pftrace/derivation.h"
 #include "aggregator/export/pftrace/event_fields.h"

@@ -274,7 +274,7 @@ std::string PftraceParts::AnswerJson(const CaptureAnswer& answer) {
 }
 
 // 64-bit numbers are texts, as in protobuf's JSON. docs/formats/pftrace.md describes the file.
-absl::Status PftraceParts::WriteIndex() {
+absl::Status PftraceParts::WriteIndex(const CaptureAnswer& answer) {
   ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
                    files_.Open("system_profile.parts.json"));
   const auto write = [&](std::string_view text) {
@@ -294,7 +294,7 @@ absl::Status PftraceParts::WriteIndex() {
         std::exchange(separator, ",\n"), entry.name, entry.bytes, entry.begin_ns, entry.end_ns,
         *entry.workers)));
   }
-  RETURN_IF_ERROR(write("\n  ],\n" + AnswerJson(insight_->Finish()) + "}\n"));
+  RETURN_IF_ERROR(write("\n  ],\n" + AnswerJson(answer) + "}\n"));
   return file->Close();
 }
 
@@ -315,7 +315,8 @@ absl::Status PftraceParts::Finish(ExportSummary& summary) {
   // By number, because ranges close their parts at different times.
   std::sort(closed_.begin(), closed_.end(),
             [](const Entry& a, const Entry& b) { return a.number < b.number; });
-  return WriteIndex();
+  const CaptureAnswer answer = insight_->Finish();
+  return WriteIndex(answer);
 }
 
 uint64_t PftraceParts::bytes_written() const {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "aggregator/export/capture_insight.h"
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/output_files.h"
 #include "aggregator/export/pftrace/pftrace_exporter.h"
@@ -106,7 +106,7 @@ class PftraceParts : public Exporter {
   absl::Status Close(Range& range, uint64_t end_ns, uint64_t index_end_ns, ExportSummary& summary);
   // Returns the size that the part's file has or, if compressed, roughly will have.
   uint64_t BytesOf(const Part& part) const;
-  absl::Status WriteIndex();
+  absl::Status WriteIndex(const CaptureAnswer& answer);
   static std::string WorkersOf(const TimelineHeader& header);
   // Returns the members of the index that say which ranks are slow or hung.
   static std::string AnswerJson(const CaptureAnswer& answer);
@@ -116,7 +116,7 @@ class PftraceParts : public Exporter {
   const TimelineHeader* header_ = nullptr;
   std::vector<std::unique_ptr<Range>> ranges_;
   // Judges the whole, because a part alone cannot be judged.
-  std::optional<CaptureInsight> insight_;
+  std::optional<ExportInsight> insight_;
   // If divided by worker: the range of each stream.
   std::vector<uint32_t> range_of_;
   // The same: the stream's index in the range.

@@ -17,9 +17,9 @@
 #include "aggregator/derive/duration_sketch.h"
 #include "aggregator/derive/duration_stats.h"
 #include "aggregator/derive/summary.h"
-#include "aggregator/export/capture_insight.h"
 #include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/clock_report.h"
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/summary/text_table.h"
@@ -616,12 +616,12 @@ std::string SummaryExporter::JsonFile(const CaptureSummary& figures,
 absl::Status SummaryExporter::Finish(ExportSummary& summary) {
   CaptureSummary figures = builder_->Finish();
   figures.counts = summary.counts;
+  const CaptureAnswer answer = insight_->Finish();
   if (form_ == Form::kJson) {
     // The text shows them together with those of the certificate, which is a separate member here.
     figures.warnings.insert(figures.warnings.end(), summary.warnings.begin(),
                             summary.warnings.end());
   }
-  const CaptureAnswer answer = insight_->Finish();
   const std::string text = form_ == Form::kJson
                                ? JsonFile(figures, answer)
                                : SummaryText(figures, answer, *header_, summary.warnings);

@@ -8,7 +8,7 @@
 
 #include "aggregator/derive/capture_summary_builder.h"
 #include "aggregator/derive/summary.h"
-#include "aggregator/export/capture_insight.h"
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 
 namespace neurontrace {
@@ -16,7 +16,7 @@ namespace neurontrace {
 // Reads a whole timeline and writes which ranks are slow, and its figures, at the end: as text for
 // people, or as JSON with the capture and its certificate for programs. docs/formats/summary.md
 // defines both. Writes nothing before Finish. Memory is that of CaptureSummaryBuilder and
-// CaptureInsight, whatever the capture's size. Used by one thread at a time; the sink must outlive
+// ExportInsight, whatever the capture's size. Used by one thread at a time; the sink must outlive
 // it.
 class SummaryExporter : public Exporter {
  public:
@@ -41,7 +41,7 @@ class SummaryExporter : public Exporter {
   const TimelineHeader* header_ = nullptr;
   // Set by Begin.
   std::optional<CaptureSummaryBuilder> builder_;
-  std::optional<CaptureInsight> insight_;
+  std::optional<ExportInsight> insight_;
   // The size of the file once it is written, and 0 until then.
   uint64_t bytes_written_ = 0;
 };

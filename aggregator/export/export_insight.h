@@ -31,14 +31,14 @@ struct CaptureAnswer {
   InsightReport report;
   std::vector<InsightLine> verdicts;  // one for each of report.verdicts
   std::vector<InsightLine> refusals;  // one for each of report.refusals
-  std::string text;                   // ReportText
+  std::string text;                   // ReportText, and limits that were reached
 };
 
 // Judges the part of a capture that an exporter reads, beside its other work. Memory is that of
 // InsightEngine. Used by one thread at a time; the header must outlive it.
-class CaptureInsight {
+class ExportInsight {
  public:
-  explicit CaptureInsight(const TimelineHeader& header);
+  explicit ExportInsight(const TimelineHeader& header);
 
   // Takes the next batch, in the timeline's order and with the header's numbers of streams.
   void Take(const TimelineBatch& batch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/export/capture_insight.h"
+#include "aggregator/export/export_insight.h"
 
 #include <utility>
 
@@ -7,22 +7,30 @@
 
 namespace neurontrace {
 
-CaptureInsight::CaptureInsight(const TimelineHeader& header) {
-  if (header.filter->event_types.selects_all()) insight_.emplace(header.streams, fields_);
+ExportInsight::ExportInsight(const TimelineHeader& header) {
+  if (!header.filter->event_types.selects_all()) return;
+  insight_.emplace(header.streams, fields_,
+                   InsightFeed::Facts{.window_start_ns = header.filter->window_start_ns,
+                                      .window_end_ns = header.filter->window_end_ns,
+                                      .ended_workers = {}});
+  for (const EarlierPreparation& earlier : header.earlier) {
+    insight_->RecordPreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
+                                earlier.model_name);
+  }
 }
 
-void CaptureInsight::Take(const TimelineBatch& batch) {
+void ExportInsight::Take(const TimelineBatch& batch) {
   if (insight_) insight_->Take(batch);
 }
 
-std::vector<uint32_t> CaptureInsight::StreamsOf(const std::vector<uint32_t>& cores) const {
+std::vector<uint32_t> ExportInsight::StreamsOf(const std::vector<uint32_t>& cores) const {
   std::vector<uint32_t> streams;
   streams.reserve(cores.size());
   for (const uint32_t core : cores) streams.push_back(insight_->StreamOf(core));
   return streams;
 }
 
-CaptureAnswer CaptureInsight::Finish() {
+CaptureAnswer ExportInsight::Finish() {
   CaptureAnswer answer;
   if (!insight_) {
     answer.text =
@@ -44,6 +52,8 @@ CaptureAnswer CaptureInsight::Finish() {
                                .streams = StreamsOf(refusal.cores)});
   }
   answer.text = ReportText(answer.report, cores);
+  // Not among the export's warnings: what the rule did not use is in the export all the same.
+  for (const std::string& warning : insight_->Warnings()) answer.text += "; " + warning;
   return answer;
 }
 

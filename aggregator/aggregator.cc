@@ -395,6 +395,7 @@ void Aggregator::Core::AddObservers() {
   coordinator_.AddObserver(watch_);
   coordinator_.AddObserver(triggers_);
   coordinator_.AddObserver(capture_metrics_);
+  coordinator_.AddObserver(live_insight_);
   live_insight_.AddObserver(triggers_);
 }
 

@@ -146,7 +146,16 @@ void LiveInsight::Tick(const Coordinator& coordinator) {
   SetView(std::move(view));
 }
 
+// Most changes of a record are of its numbers, for which the next look is soon enough.
+void LiveInsight::OnCaptureChanged(const CaptureRecord& record) {
+  if (!record.spec.watch) return;
+  const bool records = record.state == CaptureState::kRecording;
+  if (records != viewed_.contains(record.id)) viewed_ns_ = 0;
+}
+
 void LiveInsight::SetView(FleetView view) {
+  viewed_.clear();
+  for (const auto& [capture, workers] : view) viewed_.insert(capture);
   has_watches_.store(!view.empty(), std::memory_order_relaxed);
   auto shared = std::make_shared<const FleetView>(std::move(view));
   const MutexLock lock(mutex_);

@@ -86,8 +86,7 @@ class SimCore {
   // False when the stop signal came.
   bool EmitAll(std::span<const PlannedEvent> events);
   void Emit(const PlannedEvent& event);
-  // The execution as far as it is on the device, and nothing more until the stop signal.
-  // Emits the events before the first stop of this type, and nothing more.
+  // Emits the events before the first stop of this type, and nothing more until the stop signal.
   void Stall(std::span<const PlannedEvent> events, std::string_view type);
   bool MustWait() const;  // because of the wait file
 

@@ -71,7 +71,7 @@ bool IsSlow(const GroupOperations& groups, uint64_t group) {
   return others.empty() || operation.least_now >= kSlowTransferRatioMin * MedianOf(others);
 }
 
-Verdict Describe(const JudgeInput& input, uint64_t group, uint32_t op,
+Verdict Describe(const JudgeInput& input, uint64_t group, const OperationKey& key,
                  const GroupOperation& operation, double increase_per_step) {
   Verdict verdict;
   verdict.kind = VerdictKind::kSlowCollective;
@@ -83,7 +83,8 @@ Verdict Describe(const JudgeInput& input, uint64_t group, uint32_t op,
   verdict.step_ns = static_cast<uint64_t>(operation.step_ns);
   verdict.waiting = static_cast<uint32_t>(operation.members.size());
   verdict.group = group;
-  verdict.op_id = op;
+  verdict.is_barrier = std::get<0>(key) != InsightClass::kCollective;
+  verdict.op_id = verdict.is_barrier ? 0 : std::get<2>(key);
   const CoreHistory& history = *input.histories[verdict.suspects.front()];
   const size_t recent = std::min<size_t>(history.kept(), 2 * kTransferBlock);
   verdict.executions = static_cast<uint32_t>(recent);
@@ -93,10 +94,11 @@ Verdict Describe(const JudgeInput& input, uint64_t group, uint32_t op,
     verdict.until_ns = history.latest(0).end_ns;
     verdict.exec_id = history.latest(0).exec_id;
   }
-  verdict.ruled_out.push_back({"late arrival", 0,
-                               fmt::format("the members wait {:.1f} us for each other, the transfer "
-                                           "takes {:.1f} us longer",
-                                           operation.wait() / 1e3, operation.increase() / 1e3)});
+  verdict.ruled_out.push_back(
+      {"late arrival", 0,
+       fmt::format("the members wait {:.1f} us for each other, the transfer "
+                   "takes {:.1f} us longer",
+                   operation.wait() / 1e3, operation.increase() / 1e3)});
   return verdict;
 }
 
@@ -107,7 +109,7 @@ std::vector<Verdict> JudgeCollectives(const JudgeInput& input, const Fleet& flee
   // All slow operations of a group have one cause.
   struct Worst {
     const GroupOperation* operation = nullptr;
-    uint32_t op = 0;
+    OperationKey key;
     double increase = 0;
     double sum = 0;  // over its slow operations, per step
   };
@@ -122,14 +124,14 @@ std::vector<Verdict> JudgeCollectives(const JudgeInput& input, const Fleet& flee
       if (increase <= worst.increase) continue;
       worst.increase = increase;
       worst.operation = &operation;
-      worst.op = std::get<2>(key);
+      worst.key = key;
     }
   }
   std::vector<Verdict> verdicts;
   for (const auto& [group, worst] : by_group) {
     if (worst.operation == nullptr) continue;
     if (worst.sum < kCostMinNs || worst.sum < kCostShareMin * worst.operation->step_ns) continue;
-    verdicts.push_back(Describe(input, group, worst.op, *worst.operation, worst.sum));
+    verdicts.push_back(Describe(input, group, worst.key, *worst.operation, worst.sum));
   }
   return verdicts;
 }

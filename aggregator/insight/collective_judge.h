@@ -9,9 +9,9 @@
 
 namespace neurontrace {
 
-// Returns a verdict for each group of the fleet whose collectives transfer for longer than they did,
-// and longer than those of other groups, while nobody arrives late. Its suspects are the members of
-// the group. Cores that are refused are not asked.
+// Returns a verdict for each group of the fleet whose collectives transfer for longer than they
+// did, and longer than those of other groups, while nobody arrives late. Its suspects are the
+// members of the group. Cores that are refused are not asked.
 std::vector<Verdict> JudgeCollectives(const JudgeInput& input, const Fleet& fleet,
                                       const RefusalList& refusals);
 

@@ -124,9 +124,8 @@ RoleKey KeyOf(const CoreHistory& history) {
     // a change of the model keeps its role.
     std::map<uint32_t, uint32_t> counts;
     for (const uint32_t model : sequence) ++counts[model];
-    const auto most = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) {
-      return a.second < b.second;
-    });
+    const auto most = std::max_element(counts.begin(), counts.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
     key.sequence = {most->first};
     return key;
   }
@@ -144,7 +143,8 @@ double StepOf(const CoreHistory& history, uint32_t period) {
   std::vector<double> lengths;
   for (size_t i = 0; i < history.in_window(); ++i) {
     double step = 0;
-    for (size_t j = i; j < i + period && j < history.kept(); ++j) step += history.latest(j).length();
+    for (size_t j = i; j < i + period && j < history.kept(); ++j)
+      step += history.latest(j).length();
     if (i + period <= history.kept()) lengths.push_back(step);
   }
   return MedianOf(lengths);
@@ -242,8 +242,9 @@ void RefuseContradictions(const JudgeInput& input, FleetRole& role, RefusalList&
     // Differences to a first time of the instance, because a double has 53 bits only.
     const auto& [instance, origin] =
         instances
-            .try_emplace(input.cores[role.cores[row]].instance_id,
-                         std::pair(static_cast<uint32_t>(instances.size()), history.latest(0).end_ns))
+            .try_emplace(
+                input.cores[role.cores[row]].instance_id,
+                std::pair(static_cast<uint32_t>(instances.size()), history.latest(0).end_ns))
             .first->second;
     for (size_t i = 0; i < history.in_window(); ++i) {
       const CoreExecution& execution = history.latest(i);
@@ -263,9 +264,10 @@ void RefuseContradictions(const JudgeInput& input, FleetRole& role, RefusalList&
       kept.push_back(core);
       continue;
     }
-    refusals.Add(RefusalReason::kContradiction, core,
-                 "Executions with one exec_id did not end together; the runtime's ids cannot be used.",
-                 {0, 0, disagreements});
+    refusals.Add(
+        RefusalReason::kContradiction, core,
+        "Executions with one exec_id did not end together; the runtime's ids cannot be used.",
+        {0, 0, disagreements});
   }
   role.cores = std::move(kept);
 }

@@ -11,7 +11,7 @@ namespace neurontrace {
 
 // The cores of a fleet with the same repeating sequence of models. A plain value.
 struct FleetRole {
-  std::vector<uint32_t> cores;  // ascending; none of them is refused
+  std::vector<uint32_t> cores;   // ascending; none of them is refused
   std::vector<uint32_t> models;  // keys of the executions in the sequence, each once, ascending
   uint32_t period = 1;           // executions of a step
   bool has_models = true;        // false: counts of collectives take the place of models

@@ -61,8 +61,9 @@ void FleetJudge::Judge(InsightReport& report) {
 bool FleetJudge::CanJudge(const RoleJudge& role) {
   if (!role.has_executions()) {
     for (const uint32_t core : role.role().cores) {
-      refusals_.Add(RefusalReason::kTooShort, core,
-                    "Fewer than 4 executions are common to the cores of a role; record for longer.");
+      refusals_.Add(
+          RefusalReason::kTooShort, core,
+          "Fewer than 4 executions are common to the cores of a role; record for longer.");
     }
     return false;
   }
@@ -128,10 +129,9 @@ std::vector<FleetJudge::Suspects> FleetJudge::JoinCandidates(
 
 // The table of decision 0044. `is_instance`: the cores are most of an instance's.
 VerdictKind FleetJudge::KindOf(const std::vector<SlowCore>& cores, bool is_instance) const {
-  const SlowCore& slowest =
-      *std::max_element(cores.begin(), cores.end(), [](const SlowCore& a, const SlowCore& b) {
-        return a.excess_ns < b.excess_ns;
-      });
+  const SlowCore& slowest = *std::max_element(
+      cores.begin(), cores.end(),
+      [](const SlowCore& a, const SlowCore& b) { return a.excess_ns < b.excess_ns; });
   if (slowest.phase == InsightPhase::kGap && slowest.fill == GapFill::kTensorIo)
     return VerdictKind::kInputStall;
   if (slowest.phase == InsightPhase::kGap && slowest.fill == GapFill::kMemory)
@@ -270,7 +270,8 @@ void FleetJudge::FindCollective(const RoleJudge& role, Verdict& verdict) const {
     if (wait <= longest) continue;
     longest = wait;
     verdict.group = std::get<1>(key);
-    verdict.op_id = std::get<0>(key) == InsightClass::kCollective ? waits.op : 0;
+    verdict.is_barrier = std::get<0>(key) != InsightClass::kCollective;
+    verdict.op_id = verdict.is_barrier ? 0 : waits.op;
   }
 }
 

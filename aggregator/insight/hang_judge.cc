@@ -33,12 +33,13 @@ class HangJudge {
  private:
   // What the members of an operation do.
   struct Members {
-    std::vector<uint32_t> failed;   // reported an error
-    std::vector<uint32_t> ended;    // process
-    std::vector<uint32_t> absent;   // alive, and not inside
-    std::vector<uint32_t> silent;   // not inside, and nobody knows more
-    bool has_left = false;          // one has completed what others are in
-    bool is_explained = false;      // one waits elsewhere, or has lost events
+    std::vector<uint32_t> failed;  // reported an error
+    std::vector<uint32_t> ended;   // process
+    std::vector<uint32_t> absent;  // alive, and not inside
+    std::vector<uint32_t> silent;  // not inside, and nobody knows more
+    size_t count = 0;
+    bool has_left = false;      // one has completed what others are in
+    bool is_explained = false;  // one waits elsewhere, or has lost events
   };
 
   uint64_t FindLimit() const;
@@ -94,7 +95,9 @@ std::map<OpenKey, OpenOperation> HangJudge::FindOpen() const {
       if (!open.is_used || !IsMeeting(open.kind) || open.group >= history.group_count) continue;
       OpenOperation& operation = result[{open.kind, history.groups[open.group], open.op_id}];
       const uint64_t now = NowOf(core);
-      operation.inside.push_back(core);
+      // Once, even if both physical cores of a logical one are in it.
+      if (operation.inside.empty() || operation.inside.back() != core)
+        operation.inside.push_back(core);
       operation.exec_id = std::max(operation.exec_id, open.exec_id);
       if (now > open.start_ns) operation.age_ns = std::max(operation.age_ns, now - open.start_ns);
     }
@@ -134,6 +137,7 @@ HangJudge::Members HangJudge::ExamineMembers(const OpenKey& key, const OpenOpera
     const bool is_inside = std::binary_search(open.inside.begin(), open.inside.end(), core);
     const CoreOperation* membership = MembershipOf(core, key);
     if (!is_inside && membership == nullptr) continue;
+    ++members.count;
     const CoreCondition& condition = input_.conditions[core];
     if (HasLost(core)) {
       members.is_explained = true;
@@ -160,6 +164,8 @@ HangJudge::Members HangJudge::ExamineMembers(const OpenKey& key, const OpenOpera
 void HangJudge::AddVerdict(const OpenKey& key, const OpenOperation& open,
                            std::vector<Verdict>& verdicts) {
   const Members members = ExamineMembers(key, open);
+  // The others that it waits for are not in the capture, or its group is not known.
+  if (members.count < 2) return;
   const auto add = [&](VerdictKind kind, const std::vector<uint32_t>& suspects) {
     Verdict verdict = Describe(kind, suspects, key, open);
     for (Verdict& known : verdicts) {
@@ -186,8 +192,7 @@ void HangJudge::AddVerdict(const OpenKey& key, const OpenOperation& open,
                   "check its agent's connection.");
   }
   if (!members.absent.empty()) return add(VerdictKind::kHangNotEntered, members.absent);
-  if (members.silent.empty() && !members.is_explained)
-    add(VerdictKind::kHangInside, open.inside);
+  if (members.silent.empty() && !members.is_explained) add(VerdictKind::kHangInside, open.inside);
 }
 
 std::vector<Verdict> HangJudge::Judge() {
@@ -203,7 +208,8 @@ InsightPhase HangJudge::PhaseOf(uint32_t core) const {
     if (open.kind == InsightClass::kRun) return InsightPhase::kDevice;
     if (open.kind == InsightClass::kPrepare) phase = InsightPhase::kPre;
     if (open.kind == InsightClass::kPost) phase = InsightPhase::kPost;
-    if (open.kind == InsightClass::kExecute && phase == InsightPhase::kGap) phase = InsightPhase::kSubmit;
+    if (open.kind == InsightClass::kExecute && phase == InsightPhase::kGap)
+      phase = InsightPhase::kSubmit;
   }
   return phase;
 }
@@ -216,7 +222,8 @@ Verdict HangJudge::Describe(VerdictKind kind, std::vector<uint32_t> suspects, co
   verdict.kind = kind;
   verdict.suspects = std::move(suspects);
   verdict.group = std::get<1>(key);
-  verdict.op_id = std::get<0>(key) == InsightClass::kCollective ? std::get<2>(key) : 0;
+  verdict.is_barrier = std::get<0>(key) != InsightClass::kCollective;
+  verdict.op_id = verdict.is_barrier ? 0 : std::get<2>(key);
   verdict.exec_id = open.exec_id;
   verdict.cost_ns = open.age_ns;
   verdict.until_ns = NowOf(first);

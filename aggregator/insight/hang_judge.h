@@ -11,7 +11,6 @@ namespace neurontrace {
 
 // Returns a verdict for each operation that cores of the fleet have been in for too long, and that
 // is not explained by another one. Cores of whom nobody knows whether they live are refused.
-std::vector<Verdict> JudgeHangs(const JudgeInput& input, const Fleet& fleet,
-                                RefusalList& refusals);
+std::vector<Verdict> JudgeHangs(const JudgeInput& input, const Fleet& fleet, RefusalList& refusals);
 
 }  // namespace neurontrace

@@ -39,7 +39,8 @@ bool ComesBefore(const Verdict& a, const Verdict& b) {
 class InsightEngine::Impl {
  public:
   explicit Impl(std::vector<InsightCore> cores) : cores_(std::move(cores)) {
-    for (size_t i = 0; i < cores_.size(); ++i) finders_.push_back(std::make_unique<SegmentFinder>());
+    for (size_t i = 0; i < cores_.size(); ++i)
+      finders_.push_back(std::make_unique<SegmentFinder>());
   }
 
   uint32_t AddCore(InsightCore core) {
@@ -95,9 +96,9 @@ void InsightEngine::Impl::RefuseLimits(const JudgeInput& input, RefusalList& ref
                         operations);
   }
   if (groups > 0) {
-    refusals.AddGeneral(RefusalReason::kLimit,
-                        "Events of a core's groups beyond the first 4: these groups are not judged.",
-                        groups);
+    refusals.AddGeneral(
+        RefusalReason::kLimit,
+        "Events of a core's groups beyond the first 4: these groups are not judged.", groups);
   }
   if (open > 0) {
     refusals.AddGeneral(RefusalReason::kLimit,

@@ -45,7 +45,8 @@ class RefusalList {
   // Concerns no core in particular.
   void AddGeneral(RefusalReason reason, std::string_view missing, uint64_t count);
 
-  // Takes back what was said about these cores for this reason. They stay refused in this judgement.
+  // Takes back what was said about these cores for this reason. They stay refused in this
+  // judgement.
   void Withdraw(RefusalReason reason, const std::vector<uint32_t>& cores);
 
   bool IsRefused(uint32_t core) const { return is_refused_[core]; }

@@ -79,7 +79,8 @@ void PeerTable::ChooseColumns(const JudgeInput& input, const FleetRole& role) {
       if (history.latest(i).key() == model_) ids.push_back(history.latest(i).exec_id);
     }
   }
-  per_step_ = static_cast<double>(ids.size()) * role.period / static_cast<double>(std::max<uint64_t>(1, all));
+  per_step_ = static_cast<double>(ids.size()) * role.period /
+              static_cast<double>(std::max<uint64_t>(1, all));
   std::sort(ids.begin(), ids.end());
   for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
     while (end < ids.size() && ids[end] == ids[begin]) ++end;
@@ -124,7 +125,8 @@ void PeerTable::CompareWithPeers(Quantity quantity) {
     const MedianOfOthers median(reordered);
     for (size_t row = 0; row < rows_; ++row) {
       if (at(row, column) == nullptr) continue;
-      x[row * columns_ + column] = static_cast<float>(std::log(values[row] / median.Without(values[row])));
+      x[row * columns_ + column] =
+          static_cast<float>(std::log(values[row] / median.Without(values[row])));
     }
   }
 }
@@ -176,8 +178,7 @@ std::vector<PeerExcess> PeerTable::FindExcesses() const {
         if (!figures[row].is_known) continue;
         const PeerSummary peers = is_large ? of_all : Summarize(figures, row);
         PeerComparison& result = found[row].by_quantity[q];
-        const double deviation =
-            std::max({kDeviationMin, figures[row].deviation, peers.deviation});
+        const double deviation = std::max({kDeviationMin, figures[row].deviation, peers.deviation});
         result.x = figures[row].median;
         result.z = result.x * std::sqrt(window) / (kMedianInefficiency * deviation);
         result.spread = peers.spread;

@@ -99,7 +99,8 @@ bool RoleJudge::IsWorthNaming(double ns_per_step) const {
 
 double RoleJudge::WaitIn(uint32_t window, const std::vector<bool>& excluded) const {
   double wait = 0;
-  for (const PeerTable& table : tables_) wait += table.per_step() * table.MeanWait(window, excluded);
+  for (const PeerTable& table : tables_)
+    wait += table.per_step() * table.MeanWait(window, excluded);
   return wait;
 }
 
@@ -129,10 +130,9 @@ double RoleJudge::MetShare() const {
 }
 
 std::string RoleJudge::Name(size_t table) const {
-  std::string name = input_.ModelName(tables_[table].model());
-  if (!role_.has_models) name = fmt::format("{} collectives", tables_[table].model());
-  if (tables_.size() > 1) name += fmt::format("#{}", table);
-  return name;
+  const std::string name = input_.ModelName(tables_[table].model());
+  if (role_.has_models) return name;
+  return fmt::format("executions with {} collectives", tables_[table].model());
 }
 
 std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
@@ -149,9 +149,8 @@ std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
       const double less_wait = -table.ExcessOf(excess.row, excess.window, MetOf, medians.met);
       const double excess_ns = table.per_step() * std::min(longer, less_wait);
       if (excess_ns <= 0) continue;
-      const auto known = std::find_if(result.begin(), result.end(), [&](const SlowCore& slow) {
-        return slow.row == excess.row;
-      });
+      const auto known = std::find_if(result.begin(), result.end(),
+                                      [&](const SlowCore& slow) { return slow.row == excess.row; });
       if (known == result.end()) {
         result.push_back(Describe(excess, i, medians));
         result.back().excess_ns = excess_ns;
@@ -165,8 +164,8 @@ std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
   std::erase_if(result, [&](const SlowCore& slow) { return !IsWorthNaming(slow.excess_ns); });
   std::sort(result.begin(), result.end(),
             [](const SlowCore& a, const SlowCore& b) { return a.core < b.core; });
-  too_many = result.size() * 2 >= role_.cores.size() ||
-             role_.cores.size() - result.size() < kPeersMin;
+  too_many =
+      result.size() * 2 >= role_.cores.size() || role_.cores.size() - result.size() < kPeersMin;
   if (result.empty()) too_many = false;
   return result;
 }
@@ -174,10 +173,8 @@ std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
 SlowCore RoleJudge::Describe(const PeerExcess& excess, size_t at,
                              const TableMedians& medians) const {
   const PeerTable& table = tables_[at];
-  SlowCore slow = {.core = role_.cores[excess.row],
-                   .row = excess.row,
-                   .table = at,
-                   .window = excess.window};
+  SlowCore slow = {
+      .core = role_.cores[excess.row], .row = excess.row, .table = at, .window = excess.window};
   double largest = 0;
   for (size_t i = 0; i < kOwnSegments.size(); ++i) {
     const double of_segment =
@@ -217,8 +214,7 @@ void RoleJudge::FindOnset(SlowCore& slow) const {
   }
 }
 
-Frontier RoleJudge::FindFrontier(const std::vector<uint32_t>& suspect_rows,
-                                 uint32_t window) const {
+Frontier RoleJudge::FindFrontier(const std::vector<uint32_t>& suspect_rows, uint32_t window) const {
   std::vector<bool> excluded(role_.cores.size(), false);
   for (const uint32_t row : suspect_rows) excluded[row] = true;
   Frontier frontier;

@@ -19,9 +19,9 @@ enum class GapFill : uint8_t { kNothing = 0, kTensorIo, kMemory };
 // excesses are per step. A plain value.
 struct SlowCore {
   uint32_t core = 0;
-  uint32_t row = 0;       // in its role's tables
-  size_t table = 0;       // the table in which its excess is largest
-  uint32_t window = 0;    // executions
+  uint32_t row = 0;                    // in its role's tables
+  size_t table = 0;                    // the table in which its excess is largest
+  uint32_t window = 0;                 // executions
   Quantity quantity = Quantity::kOwn;  // that the figures refer to
   InsightPhase phase = InsightPhase::kDevice;
   GapFill fill = GapFill::kNothing;
@@ -73,7 +73,7 @@ class RoleJudge {
   double MetShare() const;
   // How many cores but the suspects wait for at least half of the mean wait.
   uint32_t CountWaiting(const SlowCore& slow, const std::vector<uint32_t>& suspect_rows) const;
-  // "llama70b", or "llama70b#2" where the sequence has several executions.
+  // The model of a table, or what stands for it.
   std::string Name(size_t table) const;
 
  private:

@@ -15,7 +15,8 @@ constexpr uint64_t kShortMeetingNs = 250'000'000;
 size_t MetBucket(uint64_t length_ns) {
   if (length_ns <= kShortMeetingNs) return 0;
   const auto times = (length_ns - 1) / kShortMeetingNs;
-  return std::min<size_t>(std::bit_width(times), std::tuple_size_v<decltype(CoreHistory::met_lengths)> - 1);
+  return std::min<size_t>(std::bit_width(times),
+                          std::tuple_size_v<decltype(CoreHistory::met_lengths)> - 1);
 }
 
 }  // namespace
@@ -257,8 +258,8 @@ void SegmentFinder::DivideHostTime(uint64_t begin, uint64_t end, CoreExecution& 
   for (size_t i = 0; i + 1 < count; ++i) {
     float* target = &execution.gap;
     for (const auto& [recent, segment] : kinds) {
-      const bool covers = std::any_of(
-          recent->calls.begin(), recent->calls.end(), [&](const Interval& call) {
+      const bool covers =
+          std::any_of(recent->calls.begin(), recent->calls.end(), [&](const Interval& call) {
             return call.start <= cuts[i] && call.end >= cuts[i + 1] && call.end > call.start;
           });
       if (!covers) continue;

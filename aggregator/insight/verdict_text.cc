@@ -100,10 +100,10 @@ std::string_view WorkOf(InsightPhase phase) {
   return "work";
 }
 
-// "op 17" or "a barrier", with the execution.
+// "collective op 17 of execution 3".
 std::string Meeting(const Verdict& verdict) {
   std::string text =
-      verdict.op_id == 0 ? "a barrier or op 0" : fmt::format("collective op {}", verdict.op_id);
+      verdict.is_barrier ? "a barrier" : fmt::format("collective op {}", verdict.op_id);
   if (verdict.exec_id != 0) text += fmt::format(" of execution {}", verdict.exec_id);
   return text;
 }
@@ -153,11 +153,13 @@ std::string VerdictText(const Verdict& verdict, std::span<const InsightCore> cor
     case VerdictKind::kHostCode:
       return SlowText(verdict, who, "the program's own code between executions");
     case VerdictKind::kSlowCollective:
-      return fmt::format("SLOW slow-collective: op {} among {} transfers {:.2f}x as long as before; {}",
-                         verdict.op_id, who, verdict.ratio, Cost(verdict));
+      return fmt::format(
+          "SLOW slow-collective: {} among {} transfers {:.2f}x as long as before; {}",
+          Meeting(verdict), who, verdict.ratio, Cost(verdict));
     case VerdictKind::kUnevenRole:
       return fmt::format(
-          "UNEVEN uneven-role: every core of {} has {:.2f}x the work of the other roles; {}; {} wait; "
+          "UNEVEN uneven-role: every core of {} has {:.2f}x the work of the other roles; {}; {} "
+          "wait; "
           "no rank is at fault",
           Clean(verdict.role), verdict.ratio, Cost(verdict), Counted(verdict.waiting, "core"));
     case VerdictKind::kUnevenData:

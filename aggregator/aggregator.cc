@@ -245,6 +245,7 @@ class Aggregator::Core final : private CommitObserver {
   void Restore();
   // On the sequence.
   std::vector<StatusTable> StatusTables();
+  OperatorDeps MakeOperatorDeps();
 
   // Members are built in this order and destroyed in reverse; each may use those above it.
   const std::unique_ptr<World> world_;
@@ -321,27 +322,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                .clock = world_->clock}),
       page_(PageOptions(config),
             {*owners_.access, *world_->registry, world_->clock, world_->random}),
-      operator_service_({.sequence = world_->sequence,
-                         .coordinator = coordinator_,
-                         .triggers = triggers_,
-                         .store = owners_.storage->store(),
-                         .quota = owners_.storage->quota(),
-                         .leases = owners_.exports->leases(),
-                         .clocks = *owners_.clocks,
-                         .exporter = *owners_.exports,
-                         .exports = owners_.exports->calls(),
-                         .standing_exports = owners_.exports->standing(),
-                         .watches = watches_,
-                         .viewer = views_,
-                         .views = views_.calls(),
-                         .explainer = insight_,
-                         .watch = watch_,
-                         .page = page_,
-                         .live_insight = &live_insight_,
-                         .access = *owners_.access,
-                         .metrics = capture_metrics_,
-                         .clock = world_->clock,
-                         .started_realtime_ns = world_->clock.RealtimeNs()}),
+      operator_service_(MakeOperatorDeps()),
       began_monotonic_ns_(world_->clock.MonotonicNs()),
       maintenance_({world_->sequence,
                     world_->turns,
@@ -368,6 +349,31 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
   Restore();  // before the sequence runs: until then this thread may use the coordinator
   sequence_thread_ = std::thread([this] { world_->sequence.Run(); });
   owners_.exports->standing().Begin();
+}
+
+// Called while the members are built: those above the service exist.
+OperatorDeps Aggregator::Core::MakeOperatorDeps() {
+  return {.sequence = world_->sequence,
+          .coordinator = coordinator_,
+          .triggers = triggers_,
+          .store = owners_.storage->store(),
+          .quota = owners_.storage->quota(),
+          .leases = owners_.exports->leases(),
+          .clocks = *owners_.clocks,
+          .exporter = *owners_.exports,
+          .exports = owners_.exports->calls(),
+          .standing_exports = owners_.exports->standing(),
+          .watches = watches_,
+          .viewer = views_,
+          .views = views_.calls(),
+          .explainer = insight_,
+          .live_insight = &live_insight_,
+          .watch = watch_,
+          .page = page_,
+          .access = *owners_.access,
+          .metrics = capture_metrics_,
+          .clock = world_->clock,
+          .started_realtime_ns = world_->clock.RealtimeNs()};
 }
 
 Aggregator::Core::~Core() {

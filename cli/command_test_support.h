@@ -150,6 +150,12 @@ class FakeOperator final : public v1::OperatorService::Service {
     writer->Write(reply);
     return grpc::Status::OK;
   }
+  grpc::Status Explain(grpc::ServerContext*, const v1::ExplainRequest* request,
+                       v1::InsightReport* reply) override {
+    explain_request = *request;
+    *reply = insight;
+    return explain_status;
+  }
 
   v1::Capture capture;
   std::vector<v1::Capture> steps;   // that WatchCapture tells before `capture`
@@ -177,6 +183,9 @@ class FakeOperator final : public v1::OperatorService::Service {
   std::string view_url;
   std::string export_leaves_out;  // the verdict
   std::string export_warning;
+  v1::ExplainRequest explain_request;
+  v1::InsightReport insight;
+  grpc::Status explain_status;
 };
 
 class CommandLineTest : public testing::Test {

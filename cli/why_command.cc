@@ -26,7 +26,7 @@ namespace {
 constexpr std::chrono::seconds kWatchPeriod{1};
 
 // Values of the options as typed.
-struct WhyOptions {
+struct InsightQuery {
   std::string id;
   std::string window;
   std::string from;
@@ -43,7 +43,7 @@ struct WhyOptions {
 
 // Returns the request without its capture. Fails with INVALID_ARGUMENT for options that exclude
 // each other. Makes no call.
-absl::StatusOr<v1::ExplainRequest> ExplainRequestOf(const WhyOptions& options) {
+absl::StatusOr<v1::ExplainRequest> ExplainRequestOf(const InsightQuery& options) {
   const bool has_window = !options.window.empty() || !options.from.empty() || !options.to.empty();
   if (options.is_live() && !options.id.empty()) {
     return InvalidArgument("{} asks the running watch; omit {}, or {} for the capture",
@@ -137,7 +137,8 @@ int FollowWatch(Context& context, const v1::ExplainRequest& request) {
 }
 
 // Asks about a capture of a store on which no aggregator runs, by starting one.
-int ExplainStored(Context& context, const v1::ExplainRequest& request, const WhyOptions& options) {
+int ExplainStored(Context& context, const v1::ExplainRequest& request,
+                  const InsightQuery& options) {
   // Before any thread starts, as it forks.
   const auto own = StoreAggregator::Start(options.store, options.places);
   if (!own.ok()) return Fail(own.status());
@@ -151,7 +152,7 @@ int ExplainStored(Context& context, const v1::ExplainRequest& request, const Why
   return ExplainCapture(context, request, options.id);
 }
 
-int RunWhy(Context& context, const WhyOptions& options) {
+int RunWhy(Context& context, const InsightQuery& options) {
   if (options.json) context.json = true;
   const auto request = ExplainRequestOf(options);
   if (!request.ok()) return FailUsage(request.status());
@@ -168,7 +169,7 @@ int RunWhy(Context& context, const WhyOptions& options) {
 }  // namespace
 
 void AddWhyCommand(CLI::App& app, Context& context, Run& run) {
-  auto options = std::make_shared<WhyOptions>();
+  auto options = std::make_shared<InsightQuery>();
   CLI::App* command = app.add_subcommand(
       "why", "Say which rank is slow or hung, in which phase and collective, or why not");
   command->add_option("ID", options->id, "Capture id, or a unique prefix of one");

@@ -180,9 +180,9 @@ TEST_F(InsightFeedTest, KnowsWhichProcessesEnded) {
   EXPECT_EQ(conditions[1].ended_at_ns, kBase + 1 * kMs);
 }
 
-// A clock without a name of a job: worlds of two sizes are two jobs, and never one group. One
+// Streams without the name of a job: worlds of two sizes are two jobs, and never one group. One
 // process id of two workers of an instance is two processes.
-TEST_F(InsightFeedTest, TellsJobsAndProcessesApart) {
+TEST_F(InsightFeedTest, DistinguishesJobsAndProcesses) {
   StreamIdentity twin = Core("i-a", 7, 0);
   twin.worker.container_id = "other";
   for (const uint32_t core :
@@ -197,7 +197,7 @@ TEST_F(InsightFeedTest, TellsJobsAndProcessesApart) {
   EXPECT_EQ(feed_->cores()[1].process & UINT32_MAX, 7u);
 }
 
-TEST_F(InsightFeedTest, SaysWhenALimitIsReached) {
+TEST_F(InsightFeedTest, WarnsOfALimit) {
   const uint32_t core = AddStream(Core("i-a", 7, 0));
   for (uint64_t i = 0; i < 8; ++i) {
     script(core).Start("kbl_exec_pre", kBase + i, i + 1, 7, {{"exec_id", i}});

@@ -85,13 +85,16 @@ absl::StatusOr<std::vector<uint32_t>> CoreStreams(const CaptureDescription& capt
                   listed.empty() ? "none with a name" : fmt::format("{}", fmt::join(listed, ", ")));
 }
 
-// The processes that are known to have ended while the capture ran.
+// The processes that are known to have ended while the capture ran. A worker is also lost if one of
+// its streams was; then it has losses, and is refused for them.
 std::vector<WorkerIdentity> EndedWorkers(const CaptureRecord& record) {
   std::vector<WorkerIdentity> ended;
   for (const CaptureWorkerStatus& worker : record.workers) {
-    const bool has_ended =
+    const bool has_died =
+        worker.state == CaptureWorkerState::kLost && worker.obstacle != CaptureObstacle::kAgentLost;
+    const bool has_closed =
         worker.worker_state == WorkerState::kClosed || worker.obstacle == CaptureObstacle::kEnded;
-    if (has_ended) ended.push_back(worker.worker);
+    if (has_died || has_closed) ended.push_back(worker.worker);
   }
   return ended;
 }

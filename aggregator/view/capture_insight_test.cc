@@ -86,7 +86,7 @@ TEST_F(CaptureInsightTest, RefusesAJobThatTheCaptureDoesNotHave) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("'nobody'"));
 }
 
-TEST_F(CaptureInsightTest, SaysWhatItCouldNotRead) {
+TEST_F(CaptureInsightTest, ReportsUnreadableChunks) {
   StoreExecutions();
   StoreDamagedChunk(0);
   record_.state = CaptureState::kRecording;

@@ -119,6 +119,8 @@ class OperatorGateway final : public WebHandler {
   // These have the name of a download in place of a capture.
   WebReply GetDownload(const WebRequest& request, const std::string& id);
   WebReply CancelDownload(const WebRequest& request, const std::string& id);
+  // Which ranks of the capture are slow or hung, and why; without a capture, of the watch.
+  WebReply Why(const WebRequest& request, const std::string& id);
   // `what` is the kind of answer, such as "spans"; see ViewRequest in operator_service.proto.
   WebReply View(std::string_view what, const WebRequest& request, const std::string& id);
 

@@ -55,6 +55,9 @@ class AccessTest(SecureCase):
         # A viewer looks, and takes a file for itself.
         self.assertEqual(self.cli_as(self.eve, "captures", "show", capture).returncode, 0)
         self.assertEqual(self.cli_as(self.eve, "export", capture, "-o", self.fleet.dir / "eve.pftrace").returncode, 0)
+        # So small a fleet has no peers to judge by: the answer is a refusal, which is one.
+        self.assertIn(self.cli_as(self.eve, "why", capture).returncode, (0, 3))
+        self.check_refused(self.cli_as(self.eve, "why", "--live"), "no watch is on")
         self.check_refused(self.cli_as(self.eve, "capture", "start"), "'eve' has the role viewer; StartCapture needs "
                            "operator")
         self.check_refused(self.cli_as(self.eve, "capture", "stop", capture), "StopCapture needs operator")
@@ -184,7 +187,9 @@ class AccessTest(SecureCase):
         self.check_refused(self.cli_as(viewer, "captures", "show", everybody), "no capture has an id that begins with")
         self.assertEqual(json.loads(self.cli_as(viewer, "--output", "json", "captures", "show", mine[:2]).stdout)
                          ["capture_id"], mine)
-        for arguments in (("workers",), ("workers", "--facts", "--wide"), ("captures",), ("captures", "show", mine),
+        self.check_refused(self.cli_as(viewer, "why", everybody), "no capture has an id that begins with")
+        self.check_refused(self.cli_as(viewer, "why", "--live"), "choose one with --job")
+        for arguments in (("workers",), ("why", mine), ("workers", "--facts", "--wide"), ("captures",), ("captures", "show", mine),
                           ("captures", "show", mine, "--wide"), ("--output", "json", "captures", "show", mine),
                           ("--output", "json", "captures"), ("triggers",), ("status",)):
             done = self.cli_as(viewer, *arguments)

@@ -47,7 +47,7 @@ TEST_F(WatchCommandTest, HasABudgetAndKeepsTenMinutes) {
   EXPECT_EQ(RunCli({"watch", "on", "--keep", "0s"}), kExitUsage);
 }
 
-TEST_F(WatchCommandTest, SaysThatItIsOn) {
+TEST_F(WatchCommandTest, ReportsAWatchThatIsOn) {
   service_.stored = {Continuous(kWatchId, "llama", true)};
   EXPECT_EQ(RunCli({"watch", "on", "--job", "llama"}), kExitDone);
   EXPECT_THAT(out_, HasSubstr("watch 01JA is already on"));

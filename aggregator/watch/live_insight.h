@@ -40,7 +40,7 @@ namespace neurontrace {
 // Says which ranks are slow or hung while the fleet runs: reads the chunks of watches as they are
 // stored, and judges every limits::kWatchJudgeNs. Has a thread of a lower priority, so that storing
 // chunks is not slowed down; a queue that is full drops chunks, counts them, and their cores are
-// refused. Nothing of it is stored: after a restart it starts anew with what comes.
+// refused. Nothing of it is stored: a restart begins with the next chunks.
 // thread: watch: reads stored chunks of watches and makes verdicts of them
 class LiveInsight final : public LiveInsightSource, public CaptureObserver {
  public:
@@ -63,8 +63,8 @@ class LiveInsight final : public LiveInsightSource, public CaptureObserver {
   void Begin();
   void End();
 
-  // Takes a chunk that was stored. Any thread; returns at once for all but chunks of watches, of
-  // which it copies the compressed columns.
+  // Takes a chunk that was stored. Copies the compressed columns of a chunk of a watch, and ignores
+  // all others. Any thread.
   void OnStored(const ReceivedChunk& chunk);
   // Learns which watches record, and what is known of their workers. On the coordinator's sequence,
   // several times a second; looks at most once in limits::kWatchJudgeNs.

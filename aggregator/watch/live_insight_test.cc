@@ -54,7 +54,7 @@ class LiveInsightTest : public testing::Test {
   void ShowFleet() {
     for (auto& [worker, known] : workers_) {
       known.is_stored = true;
-      known.heard_ns = clock_.MonotonicNs();
+      known.last_seen_ns = clock_.MonotonicNs();
     }
     live_->SetView({{capture_, workers_}});
   }
@@ -156,7 +156,7 @@ class LiveInsightTest : public testing::Test {
   UnalignedClocks clocks_{clock_};
   VerdictList observer_;
   CaptureId capture_ = *CaptureId::FromBytes(std::string(CaptureId::kBytes, 'c'));
-  absl::flat_hash_map<WorkerIdentity, WatchedWorker> workers_;
+  absl::flat_hash_map<WorkerIdentity, WorkerView> workers_;
   const uint64_t epoch_ns_ = clock_.RealtimeNs();
   uint32_t slow_rank_ = kRanks;
   uint32_t absent_rank_ = kRanks;
@@ -215,7 +215,7 @@ TEST_F(LiveInsightTest, NamesTheWorkerThatHasEnded) {
   EXPECT_THAT(RanksOf(Report().verdicts(0)), ElementsAre(3));
 }
 
-TEST_F(LiveInsightTest, SaysThatAllAreInside) {
+TEST_F(LiveInsightTest, NamesThoseInsideWhereNoneLeaves) {
   Work(20);
   Hang(kRanks, 6);
   ASSERT_EQ(Report().verdicts_size(), 1);

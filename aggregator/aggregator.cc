@@ -371,6 +371,7 @@ OperatorDeps Aggregator::Core::MakeOperatorDeps() {
           .viewer = views_,
           .views = views_.calls(),
           .explainer = insight_,
+          .live_insight = &live_insight_,
           .watch = watch_,
           .page = page_,
           .live_insight = &live_insight_,
@@ -405,6 +406,7 @@ void Aggregator::Core::AddObservers() {
   coordinator_.AddObserver(watch_);
   coordinator_.AddObserver(triggers_);
   coordinator_.AddObserver(capture_metrics_);
+  coordinator_.AddObserver(live_insight_);
   live_insight_.AddObserver(triggers_);
 }
 

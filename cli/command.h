@@ -56,6 +56,7 @@ void AddCaptureCommand(CLI::App& app, Context& context, Run& run);
 void AddCapturesCommand(CLI::App& app, Context& context, Run& run);
 void AddExportCommand(CLI::App& app, Context& context, Run& run);
 void AddFlightRecorderCommand(CLI::App& app, Context& context, Run& run);
+void AddWatchCommand(CLI::App& app, Context& context, Run& run);
 void AddTriggersCommand(CLI::App& app, Context& context, Run& run);
 void AddWhyCommand(CLI::App& app, Context& context, Run& run);
 void AddViewCommand(CLI::App& app, Context& context, Run& run);

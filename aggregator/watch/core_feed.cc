@@ -48,6 +48,12 @@ bool HasParts(InsightClass kind) {
          kind == InsightClass::kDeviceBarrier || kind == InsightClass::kHostBarrier;
 }
 
+// The order in which events are passed on. Of two that end at once, the enclosed one comes first: a
+// collective belongs to the run that it ends with.
+bool EndsBefore(const InsightEvent& a, const InsightEvent& b) {
+  return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.start_ns > b.start_ns;
+}
+
 // Returns a whole number of a row, which may be stored as text; nullopt without one.
 std::optional<uint64_t> NumberOfRow(const DecodedChunk& chunk, uint32_t shape, uint32_t row,
                                     uint16_t key) {
@@ -224,9 +230,7 @@ void CoreFeed::Hold(const InsightEvent& event, InsightSink& sink) {
     return;
   }
   if (HasParts(event.kind) && JoinPart(event)) return;
-  const auto at = std::upper_bound(
-      held_.begin(), held_.end(), event,
-      [](const InsightEvent& a, const InsightEvent& b) { return a.end_ns < b.end_ns; });
+  const auto at = std::upper_bound(held_.begin(), held_.end(), event, EndsBefore);
   held_.insert(at, event);
   if (held_.size() > limits::kWatchHeldEventsMax) Release(1, sink);
 }
@@ -240,9 +244,7 @@ bool CoreFeed::JoinPart(const InsightEvent& part) {
   if (known == held_.end()) return false;
   known->start_ns = std::min(known->start_ns, part.start_ns);
   known->end_ns = std::max(known->end_ns, part.end_ns);
-  const auto next = std::upper_bound(
-      known + 1, held_.end(), *known,
-      [](const InsightEvent& a, const InsightEvent& b) { return a.end_ns < b.end_ns; });
+  const auto next = std::upper_bound(known + 1, held_.end(), *known, EndsBefore);
   std::rotate(known, known + 1, next);
   return true;
 }

@@ -101,6 +101,17 @@ TEST_F(CoreFeedTest, PassesOnInTheOrderOfEnds) {
   EXPECT_EQ(feed_.counters().late, 1u);
 }
 
+TEST_F(CoreFeedTest, PassesAnEnclosedEventOnBeforeTheOneThatEndsWithIt) {
+  Store({Event("nc_exec_running", Phase::kStart, kStart, 1, 9),
+         Event("cc_running", Phase::kStart, kStart + 5 * kMs, 2, 9),
+         Event("nc_exec_running", Phase::kStop, kStart + 20 * kMs, 1),
+         Event("cc_running", Phase::kStop, kStart + 20 * kMs, 2)});
+  ShowOpen(kStart + 2 * kSecond);
+  ASSERT_THAT(seen_, SizeIs(2));
+  EXPECT_EQ(seen_[0].kind, InsightClass::kCollective);
+  EXPECT_EQ(seen_[1].kind, InsightClass::kRun);
+}
+
 TEST_F(CoreFeedTest, JoinsPhysicalCores) {
   Store({Event("nc_exec_running", Phase::kStart, kStart, 1, 9),
          Event("nc_exec_running", Phase::kStart, kStart + 1 * kMs, 2, 9),

@@ -24,11 +24,11 @@ constexpr int kWatchNiceness = 10;
 constexpr size_t kChunksPerRound = 256;
 
 // Returns what the session knows of a capture's workers.
-absl::flat_hash_map<WorkerIdentity, WatchedWorker> WorkersOf(const CaptureRecord& record,
-                                                             const AgentRegistry& registry,
-                                                             uint64_t realtime_ns,
-                                                             uint64_t monotonic_ns) {
-  absl::flat_hash_map<WorkerIdentity, WatchedWorker> workers;
+absl::flat_hash_map<WorkerIdentity, WorkerView> WorkersOf(const CaptureRecord& record,
+                                                          const AgentRegistry& registry,
+                                                          uint64_t realtime_ns,
+                                                          uint64_t monotonic_ns) {
+  absl::flat_hash_map<WorkerIdentity, WorkerView> workers;
   absl::flat_hash_map<std::string, const KnownAgent*> agents;  // by instance
   for (const CaptureAgentPart& part : record.agents) {
     if (const KnownAgent* const agent = registry.Find(part.agent_id)) {
@@ -37,7 +37,7 @@ absl::flat_hash_map<WorkerIdentity, WatchedWorker> WorkersOf(const CaptureRecord
   }
   for (const CaptureWorkerStatus& status : record.workers) {
     if (status.framework) continue;
-    WatchedWorker& worker = workers[status.worker];
+    WorkerView& worker = workers[status.worker];
     worker.is_stored = status.state == CaptureWorkerState::kRecording &&
                        status.events_read == status.events_stored;
     worker.is_suspended = status.state == CaptureWorkerState::kSuspended;
@@ -50,8 +50,8 @@ absl::flat_hash_map<WorkerIdentity, WatchedWorker> WorkersOf(const CaptureRecord
     if (known != inventory.end()) worker.job = known->second.job;
     if (!is_connected) continue;
     const uint64_t age_ns = realtime_ns - std::min(realtime_ns, agent.last_seen_realtime_ns);
-    worker.heard_ns = monotonic_ns - std::min(monotonic_ns, age_ns);
-    // The capture goes on, so that a part of it that is over is that of a process that has ended.
+    worker.last_seen_ns = monotonic_ns - std::min(monotonic_ns, age_ns);
+    // The capture continues, so that a part of it that is over is that of a process that has ended.
     const bool is_over = status.state == CaptureWorkerState::kLost ||
                          status.state == CaptureWorkerState::kStopping ||
                          status.state == CaptureWorkerState::kComplete;
@@ -146,7 +146,16 @@ void LiveInsight::Tick(const Coordinator& coordinator) {
   SetView(std::move(view));
 }
 
+// Most changes of a record are of its numbers, for which the next look is soon enough.
+void LiveInsight::OnCaptureChanged(const CaptureRecord& record) {
+  if (!record.spec.watch) return;
+  const bool records = record.state == CaptureState::kRecording;
+  if (records != viewed_.contains(record.id)) viewed_ns_ = 0;
+}
+
 void LiveInsight::SetView(FleetView view) {
+  viewed_.clear();
+  for (const auto& [capture, workers] : view) viewed_.insert(capture);
   has_watches_.store(!view.empty(), std::memory_order_relaxed);
   auto shared = std::make_shared<const FleetView>(std::move(view));
   const MutexLock lock(mutex_);
@@ -247,7 +256,7 @@ void LiveInsight::JudgeAll(uint64_t now_ns) {
 size_t LiveInsight::JudgeJob(const JobKey& key, Watched& watched, uint64_t now_ns,
                              std::map<VerdictKind, uint32_t>& counts) {
   WatchedJob& job = *watched.cores;
-  static const absl::flat_hash_map<WorkerIdentity, WatchedWorker> kNobody;
+  static const absl::flat_hash_map<WorkerIdentity, WorkerView> kNobody;
   const auto view = current_view_->find(key.first);
   InsightReport report = job.Judge(view == current_view_->end() ? kNobody : view->second, now_ns);
   const std::vector<InsightCore> cores = CoresOf(job);

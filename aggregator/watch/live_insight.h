@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "aggregator/operator/live_insight.h"
+#include "aggregator/session/capture_observer.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/session/session_environment.h"
 #include "aggregator/store/chunk_store.h"
@@ -38,9 +40,9 @@ namespace neurontrace {
 // Says which ranks are slow or hung while the fleet runs: reads the chunks of watches as they are
 // stored, and judges every limits::kWatchJudgeNs. Has a thread of a lower priority, so that storing
 // chunks is not slowed down; a queue that is full drops chunks, counts them, and their cores are
-// refused. Nothing of it is stored: after a restart it starts anew with what comes.
+// refused. Nothing of it is stored: a restart begins with the next chunks.
 // thread: watch: reads stored chunks of watches and makes verdicts of them
-class LiveInsight final : public LiveInsightSource {
+class LiveInsight final : public LiveInsightSource, public CaptureObserver {
  public:
   // All of them must outlive this.
   struct Deps {
@@ -61,12 +63,14 @@ class LiveInsight final : public LiveInsightSource {
   void Begin();
   void End();
 
-  // Takes a chunk that was stored. Any thread; returns at once for all but chunks of watches, of
-  // which it copies the compressed columns.
+  // Takes a chunk that was stored. Copies the compressed columns of a chunk of a watch, and ignores
+  // all others. Any thread.
   void OnStored(const ReceivedChunk& chunk);
   // Learns which watches record, and what is known of their workers. On the coordinator's sequence,
   // several times a second; looks at most once in limits::kWatchJudgeNs.
   void Tick(const Coordinator& coordinator);
+  // CaptureObserver: makes the next Tick look when a watch begins or ends.
+  void OnCaptureChanged(const CaptureRecord& record) override;
   // Does the same with a view that the caller has made. On the coordinator's sequence.
   void SetView(FleetView view);
 
@@ -109,7 +113,9 @@ class LiveInsight final : public LiveInsightSource {
   std::vector<VerdictObserver*> observers_;
   WatchQueue queue_;
   std::atomic<bool> has_watches_ = false;
-  uint64_t viewed_ns_ = 0;  // on the sequence: when Tick last looked
+  // On the sequence: when Tick last looked, and the watches that it saw.
+  uint64_t viewed_ns_ = 0;
+  std::set<CaptureId> viewed_;
 
   // Used by the thread only, down to the mutex.
   WatchMetrics metrics_;

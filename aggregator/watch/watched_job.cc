@@ -63,21 +63,21 @@ uint64_t WatchedJob::ToReference(uint32_t core, uint64_t host_ns) const {
 // Between canaries an agent shows that a stream is alive: it is connected, and everything that it
 // has read of the worker is stored. Its host's clock has advanced as ours since the newest chunk
 // arrived, or more.
-uint64_t WatchedJob::AliveAt(const CoreFeed& feed, const WatchedWorker* worker, uint64_t now_ns) {
+uint64_t WatchedJob::AliveAt(const CoreFeed& feed, const WorkerView* worker, uint64_t now_ns) {
   const uint64_t reached_ns = feed.reached_ns();
   if (worker == nullptr || feed.has_ended() || !worker->is_stored) return reached_ns;
   const bool is_recent =
-      worker->heard_ns != 0 && worker->heard_ns + limits::kWatchAgentHeardNs >= now_ns;
-  if (!is_recent || worker->heard_ns <= feed.reached_arrival_ns()) return reached_ns;
-  return reached_ns + (worker->heard_ns - feed.reached_arrival_ns());
+      worker->last_seen_ns != 0 && worker->last_seen_ns + limits::kWatchAgentSeenNs >= now_ns;
+  if (!is_recent || worker->last_seen_ns <= feed.reached_arrival_ns()) return reached_ns;
+  return reached_ns + (worker->last_seen_ns - feed.reached_arrival_ns());
 }
 
-InsightReport WatchedJob::Judge(const absl::flat_hash_map<WorkerIdentity, WatchedWorker>& workers,
+InsightReport WatchedJob::Judge(const absl::flat_hash_map<WorkerIdentity, WorkerView>& workers,
                                 uint64_t now_ns) {
   std::vector<CoreCondition> conditions(feeds_.size());
   for (uint32_t core = 0; core < feeds_.size(); ++core) {
     const auto found = workers.find(streams_[core].worker);
-    const WatchedWorker* const worker = found == workers.end() ? nullptr : &found->second;
+    const WorkerView* const worker = found == workers.end() ? nullptr : &found->second;
     CoreFeed& feed = feeds_[core];
     CoreCondition& condition = conditions[core];
     condition.alive_at_ns = AliveAt(feed, worker, now_ns);

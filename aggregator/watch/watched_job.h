@@ -34,7 +34,7 @@ class WatchedJob final : private InsightSink {
   void Take(uint32_t core, const WatchedChunk& chunk, const DecodedChunk* events);
 
   // Judges the present window. `workers` are those of the watch, `now_ns` is monotonic.
-  InsightReport Judge(const absl::flat_hash_map<WorkerIdentity, WatchedWorker>& workers,
+  InsightReport Judge(const absl::flat_hash_map<WorkerIdentity, WorkerView>& workers,
                       uint64_t now_ns);
   // Begins a new window.
   void StartWindow();
@@ -63,7 +63,7 @@ class WatchedJob final : private InsightSink {
   void OnEvent(const InsightEvent& event) override { engine_.Take(event); }
   void OnModel(uint64_t model, std::string_view name) override { engine_.NameModel(model, name); }
   // Returns until when the core's stream is known to be alive, by its host's clock.
-  static uint64_t AliveAt(const CoreFeed& feed, const WatchedWorker* worker, uint64_t now_ns);
+  static uint64_t AliveAt(const CoreFeed& feed, const WorkerView* worker, uint64_t now_ns);
   // Returns a number for a worker that no other one of its instance has: its process id, if
   // possible.
   uint64_t ProcessOf(const WorkerIdentity& worker);

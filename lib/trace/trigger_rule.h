@@ -29,8 +29,8 @@ struct TriggerRule {
   std::string job;          // only workers of this job; empty: any
   double times_median = 0;  // kSlowExecution
   uint64_t silent_ns = 0;   // kSilentCore
-  // kVerdict: the kinds of verdicts, in the grammar of lib/triggers/verdict_patterns.h, and how many
-  // peers of the suspects are recorded beside them.
+  // kVerdict: the kinds of verdicts, in the grammar of lib/triggers/verdict_patterns.h, and how
+  // many peers of the suspects are recorded beside them.
   std::string verdicts;
   uint32_t peers = 0;
   // How often it may fire: the time after it fired in which it does not, and the captures in one

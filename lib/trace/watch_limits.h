@@ -47,7 +47,7 @@ inline constexpr uint64_t kWatchWindowNs = 30'000'000'000;
 // A span that has been open for this long is shown to the rule.
 inline constexpr uint64_t kWatchOpenAfterNs = 1'000'000'000;
 // A worker's agent that was heard from within this time shows that the worker's stream is alive.
-inline constexpr uint64_t kWatchAgentHeardNs = 5'000'000'000;
+inline constexpr uint64_t kWatchAgentSeenNs = 5'000'000'000;
 // A verdict begins when so many judgements in a row have it, and ends after so many without it.
 inline constexpr uint32_t kWatchBeginJudgements = 2;
 inline constexpr uint32_t kWatchEndJudgements = 3;

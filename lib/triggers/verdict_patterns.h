@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 
-// Lists of verdict kinds in rules: names separated by commas, of which the last part may be `*`, as
-// in "slow-host,hang-*". Pure functions.
+// Lists of verdict kinds in rules: names separated by commas. A name may end in `*`, as in
+// "slow-host,hang-*". Pure functions.
 namespace neurontrace {
 
 // The names of all kinds, in the order of v1::VerdictKind. aggregator/watch tests that they are

@@ -76,7 +76,8 @@ export class CapturePage implements Page {
     const hosts = element('div'), exports = element('div'), artifacts = element('div');
     for (const part of [exports, hosts, artifacts]) replaceChildren(part, notice('loading', 'Loading'));
     replaceChildren(
-        this.body, factSection(facts, this.actions), certificateSection(capture.certificate ?? {}), exports, hosts, artifacts);
+        this.body, factSection(facts, this.actions), certificateSection(capture.certificate ?? {}), exports, hosts,
+        artifacts);
     await Promise.all([
       this.showLayout(hosts, exports),
       this.showPart(

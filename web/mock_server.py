@@ -422,8 +422,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         metric, by, sort = query.get("metric", "busy"), query.get("by", "time"), query.get("sort", "rank")
         if metric not in mock_frames.METRICS or sort not in ("rank", "worst"):
             raise ApiError(400, "INVALID_ARGUMENT", f"metric '{metric}' or sort '{sort}' is unknown")
-        if by == "step" and mock_frames.METRICS[metric] != "ns":
-            raise ApiError(400, "INVALID_ARGUMENT", f"a map of {metric} has columns by time only")
         columns, lines = int(query.get("columns", 400)), int(query.get("lines", 16384))
         return mock_frames.heat(capture, metric, low, high, columns, lines, by, sort)
 

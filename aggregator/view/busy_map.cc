@@ -4,9 +4,8 @@
 #include <algorithm>
 
 namespace neurontrace {
-namespace {
 
-std::string_view NameOfMetric(BusyMap::Metric metric) {
+std::string_view NameOf(BusyMap::Metric metric) {
   switch (metric) {
     case BusyMap::Metric::kBusy:
       return "busy";
@@ -17,8 +16,6 @@ std::string_view NameOfMetric(BusyMap::Metric metric) {
   }
   return "events";
 }
-
-}  // namespace
 
 BusyMap::BusyMap(Metric metric, const Window& window) : metric_(metric), window_(window) {}
 
@@ -98,7 +95,7 @@ void BusyMap::FillRow(const TimelineStream& stream, const Row& row, size_t matri
 
 // The rows are described here, because the streams do not outlive the reading.
 absl::Status BusyMap::Finish(ExportSummary& summary) {
-  answer_ = {.metric = NameOfMetric(metric_),
+  answer_ = {.metric = NameOf(metric_),
              .unit = metric_ == Metric::kEvents ? "events" : "share",
              .window = window_,
              .is_complete = summary.counts.unreadable_chunks == 0};

@@ -14,6 +14,7 @@
 #include "aggregator/view/name_summary.h"
 #include "aggregator/view/selected_streams.h"
 #include "aggregator/view/span_collector.h"
+#include "aggregator/view/step_busy_map.h"
 #include "aggregator/view/step_map.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
@@ -39,12 +40,8 @@ absl::StatusOr<BusyMap::Metric> ParseMetric(const std::string& text) {
 }
 
 // Returns whether the columns of the heat map are steps.
-absl::StatusOr<bool> ParseByStep(const ViewRequest& request, bool has_steps) {
-  if (request.by == "step" && has_steps) return true;
-  if (request.by == "step") {
-    return InvalidArgument("by: a map of {} has columns by time only; late and step also by step",
-                           request.metric);
-  }
+absl::StatusOr<bool> ParseByStep(const ViewRequest& request) {
+  if (request.by == "step") return true;
   // ViewRequest's default is that of a summary.
   if (request.by == "time" || request.by == ViewRequest().by) return false;
   return InvalidArgument("by: '{}' is unknown; there are time and step", request.by);
@@ -284,12 +281,11 @@ absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
                                                const ViewRequest& request,
                                                const ViewCancel& cancelled) {
   ASSIGN_OR_RETURN(const HeatShape shape, ParseShape(request));
-  const bool has_steps = request.metric == "late" || request.metric == "step";
   auto metric = BusyMap::Metric::kBusy;
-  if (!has_steps) {
+  if (request.metric != "late" && request.metric != "step") {
     ASSIGN_OR_RETURN(metric, ParseMetric(request.metric));
   }
-  ASSIGN_OR_RETURN(const bool is_by_step, ParseByStep(request, has_steps));
+  ASSIGN_OR_RETURN(const bool is_by_step, ParseByStep(request));
   ASSIGN_OR_RETURN(const auto layout, Layout(record));
   ASSIGN_OR_RETURN(const ViewWindow stretch, WindowOf(*layout, request));
   const HeatWindow window{
@@ -305,6 +301,11 @@ absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
   if (request.metric == "step") {
     StepMap map(is_by_step ? StepMap::By::kStep : StepMap::By::kTime, window);
     RETURN_IF_ERROR(Read(*layout, request, cancelled, map, {.types = types}).status());
+    return map.Take(shape);
+  }
+  if (is_by_step) {
+    StepBusyMap map(metric, window);
+    RETURN_IF_ERROR(Read(*layout, request, cancelled, map, {}).status());
     return map.Take(shape);
   }
   BusyMap map(metric, window);

@@ -198,7 +198,8 @@ class CapturePage(PageCase):
         self.choose("#ask-text", "30d")
         self.browser.click("dialog .primary")
         self.wait_for_text(".facts", "for 30 d after its end")
-        self.assertEqual(int(self.fleet.show_capture(self.capture_id)["spec"]["retention_ns"]), 30 * 86_400 * 1_000_000_000)
+        spec = self.fleet.show_capture(self.capture_id)["spec"]
+        self.assertEqual(int(spec["retention_ns"]), 30 * 86_400 * 1_000_000_000)
         # A time that has passed would delete it.
         self.browser.click(".facts button")
         self.choose("#ask-text", "1ms")

@@ -18,33 +18,28 @@ interface Metric {
   name: string;
   label: string;
   meaning: string;
-  hasSteps: boolean;
 }
 const kMetrics: Metric[] = [
   {
     name: 'busy',
     label: 'Busy share',
     meaning: 'share of the time in which the rank executes',
-    hasSteps: false,
   },
-  {name: 'events', label: 'Events', meaning: 'events that begin in a column', hasSteps: false},
+  {name: 'events', label: 'Events', meaning: 'events that begin in a column'},
   {
     name: 'wait',
     label: 'Collective wait',
     meaning: 'share of the time in collectives and barriers',
-    hasSteps: false,
   },
   {
     name: 'late',
     label: 'Lateness',
     meaning: 'arrival at collectives and barriers against the group’s median: where, not why',
-    hasSteps: true,
   },
   {
     name: 'step',
     label: 'Step time',
     meaning: 'length of a step, against the median of all ranks',
-    hasSteps: true,
   },
 ];
 
@@ -72,7 +67,6 @@ export class HeatPanel implements Panel {
   private readonly metric = element('select', {'aria-label': 'Metric'});
   private readonly by = element('select', {'aria-label': 'Columns'});
   private readonly sort = element('select', {'aria-label': 'Order of ranks'});
-  private readonly stepOption = element('option', {value: 'step'}, 'by step');
   private readonly marking = button('Verdicts', () => this.mark(), {'aria-pressed': 'false'});
   private readonly marks = new HeatMarksPainter();
   private grid: HeatGrid|null = null;
@@ -88,7 +82,7 @@ export class HeatPanel implements Panel {
 
   constructor(private readonly host: TimelineHost) {
     kMetrics.forEach(({name, label}) => this.metric.appendChild(element('option', {value: name}, label)));
-    this.by.append(element('option', {value: 'time'}, 'by time'), this.stepOption);
+    this.by.append(element('option', {value: 'time'}, 'by time'), element('option', {value: 'step'}, 'by step'));
     this.sort.append(element('option', {value: 'rank'}, 'by rank'), element('option', {value: 'worst'}, 'worst first'));
     for (const select of [this.metric, this.by, this.sort]) select.addEventListener('change', () => this.choose());
     this.canvas.addEventListener('pointermove', event => this.pointAt(event));
@@ -110,7 +104,6 @@ export class HeatPanel implements Panel {
 
   update(): void {
     const {state} = this.host;
-    this.stepOption.disabled = !this.chosenMetric().hasSteps;
     this.metric.value = state.metric;
     this.by.value = this.isByStep() ? 'step' : 'time';
     this.sort.value = state.sort;
@@ -124,7 +117,7 @@ export class HeatPanel implements Panel {
   private choose(): void {
     const {state} = this.host;
     state.metric = this.metric.value;
-    state.by = this.by.value === 'step' && this.chosenMetric().hasSteps ? 'step' : 'time';
+    state.by = this.by.value === 'step' ? 'step' : 'time';
     state.sort = this.sort.value;
     this.host.viewChanged();
     this.update();
@@ -155,7 +148,7 @@ export class HeatPanel implements Panel {
   }
 
   private isByStep(): boolean {
-    return this.host.state.by === 'step' && this.chosenMetric().hasSteps;
+    return this.host.state.by === 'step';
   }
 
   private question(): string {

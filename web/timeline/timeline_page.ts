@@ -36,8 +36,8 @@ import {TopBar, TopBarActions} from './top_bar';
 import {VerdictLoader} from './verdict_loader';
 import {WhyPanel} from './why_panel';
 
-// Browsers allow about 100 changes of the address in 30 s, and one takes as long as a frame: it is written when the view
-// rests, and while it moves only now and then.
+// Browsers allow about 100 changes of the address in 30 s, and one takes as long as a frame: it is written when the
+// view rests, and while it moves only now and then.
 const kUrlPauseMs = 400, kUrlMovingMs = 3000;
 // Placing 60,000 rows takes longer than a frame, so that rows of several answers are placed together.
 const kRebuildPauseMs = 150;

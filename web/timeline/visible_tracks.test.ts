@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A frame and an answer touch as many lines as they show or change, however many there are. Lines are counted, nothing is
-// timed.
+// A frame and an answer touch as many lines as they show or change, however many there are. Lines are counted, nothing
+// is timed.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 

@@ -264,7 +264,8 @@ class AccessTest(SecureCase):
         carol = self.ca.issue("carol")
         capture = self.start_capture("--keep-for", "1h")
         self.wait_for_events(capture, 100)
-        self.check_refused(self.cli_as(self.eve, "captures", "keep", capture, "--forever"), "UpdateCapture needs operator")
+        self.check_refused(self.cli_as(self.eve, "captures", "keep", capture, "--forever"),
+                           "UpdateCapture needs operator")
         done = self.cli_as(carol, "captures", "keep", capture, "--for", "30d")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.check_refused(self.cli_as(carol, "captures", "keep", capture, "--for", "1d"),

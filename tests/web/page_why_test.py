@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Verdicts on the page, in a real browser: the panel Why of a fleet with a planted straggler and of one without, marks on
-the timeline and the heat map, a capture's page, and the watch above the list of captures."""
+"""Verdicts on the page, in a real browser: the panel Why of a fleet with a planted straggler and of one without, marks
+on the timeline and the heat map, a capture's page, and the watch above the list of captures."""
 
 import re
 
@@ -34,10 +34,17 @@ class PageWhy(PageCase):
     def card(self, number):
         return self.browser.run(f"return document.querySelectorAll('{CARDS}')[arguments[0]].innerText", number)
 
+    def cards(self):
+        return self.browser.run(f"return document.querySelectorAll('{CARDS}').length")
+
     def press_in_card(self, number, label):
         self.browser.run(f"[...document.querySelectorAll('{CARDS}')[arguments[0]].querySelectorAll('button')]"
                          ".find(button => button.innerText === arguments[1]).click()", number, label)
         self.settle()
+
+    def press_button(self, panel, label):
+        self.browser.run("[...document.querySelectorAll(arguments[0] + ' button')]"
+                         ".find(button => button.innerText === arguments[1]).click()", panel, label)
 
     def label_of_straggler(self):
         return self.ranks()[demo.STRAGGLER]["label"]
@@ -56,13 +63,13 @@ class PageWhy(PageCase):
         report = self.report()
         number, verdict = self.straggler_verdict(report)
         self.browser.wait_for("return document.querySelector('.why-answer') !== null")
-        self.assertEqual(self.browser.run(f"return document.querySelectorAll('{CARDS}').length"), len(report["verdicts"]))
+        self.assertEqual(self.cards(), len(report["verdicts"]))
         shown = self.card(number)
         self.assertIn(verdict["text"], shown)
         self.assertIn(verdict["kind"].removeprefix("VERDICT_KIND_").lower().replace("_", "-"), shown)
-        for entry in verdict["ruled_out"]:
+        for entry in verdict.get("ruled_out", []):
             self.assertRegex(shown, rf"(?m)^{entry['what']}\s+\S")
-        self.assertIn(verdict["look"], shown)
+        self.assertIn(verdict.get("look", ""), shown)
         self.assertIn(f"{report['cores_judged']} of {report['cores']} cores judged", self.text_of(".why-answer"))
         self.assertIn(str(len(report["verdicts"])), self.text_of("#tab-why"))
         self.browser.press("y")
@@ -80,7 +87,7 @@ class PageWhy(PageCase):
         self.assertTrue(begin <= since < until <= end, (begin, since, until, end))
         self.assertLess(end - begin, 1.2 * (until - since))
         self.assertEqual(self.state_of_url()["verdict"], str(number))
-        self.assertEqual(self.browser.run(f"return document.querySelectorAll('{CARDS}.chosen[aria-current]').length"), 1)
+        self.assertEqual(self.browser.run("return document.querySelectorAll('.chosen[aria-current]').length"), 1)
         self.assertIn("Why", self.text_of("[role=tab][aria-selected=true]"), "the panel stays")
         # A colleague who opens the link sees the same.
         address = self.browser.url
@@ -99,8 +106,10 @@ class PageWhy(PageCase):
             "from": verdict["since_ns"], "to": int(verdict["until_ns"]) + 1})["events"]
         self.assertTrue(found, f"the events of {terms}")
         self.open_why()
-        self.press_in_card(number, "Zoom to the collective" if int(verdict.get("op_id", 0)) else "Zoom to one execution")
-        self.browser.wait_for("return location.search.includes(arguments[0])", f"span={stream}.{found[0]['row']}.{found[0]['start_ns']}")
+        is_collective = int(verdict.get("op_id", 0)) > 0
+        self.press_in_card(number, "Zoom to the collective" if is_collective else "Zoom to one execution")
+        self.browser.wait_for("return location.search.includes(arguments[0])",
+                              f"span={stream}.{found[0]['row']}.{found[0]['start_ns']}")
         self.settle()
         begin, end = self.window()
         start, stop = int(found[0]["start_ns"]), int(found[0]["end_ns"])
@@ -111,8 +120,9 @@ class PageWhy(PageCase):
         number, verdict = self.straggler_verdict(self.report())
         self.open_why()
         self.wait_for_bands(lambda pixels: pixels > 200, "a band at the straggler")
-        others = {int(core.get("worker_gid", 0)) for entry in self.report()["verdicts"] for core in entry.get("suspects", [])}
-        innocent = next(stream for gid, stream in sorted(self.ranks().items()) if gid not in others)
+        named = {int(core.get("worker_gid", 0))
+                 for entry in self.report()["verdicts"] for core in entry.get("suspects", [])}
+        innocent = next(stream for gid, stream in sorted(self.ranks().items()) if gid not in named)
         self.assertEqual(self.bands_of(self.line_of(innocent["label"])), 0)
         self.browser.press("v")
         self.wait_for_bands(lambda pixels: pixels == 0, "no band")
@@ -127,15 +137,17 @@ class PageWhy(PageCase):
         begin, end = int(layout["begin_ns"]), int(layout["end_ns"])
         middle = {"from": begin + (end - begin) // 4, "to": begin + (end - begin) // 2}
         self.open_why(**middle)
-        self.browser.run("[...document.querySelectorAll('.why button')].find(button => button.innerText === 'Why in this window').click()")
+        self.press_button(".why", "Why in this window")
         self.settle()
-        asked = self.browser.wait_for(r"return new URLSearchParams(location.search).get('why').match(/^\d+\.\d+$/)?.[0]")
+        asked = self.browser.wait_for(
+            r"return new URLSearchParams(location.search).get('why').match(/^\d+\.\d+$/)?.[0]")
         window = dict(zip(("from", "to"), asked.split(".")))
         self.assertAlmostEqual(int(window["from"]), middle["from"], delta=1000)
         self.assertAlmostEqual(int(window["to"]), middle["to"], delta=1000)
         report = self.report(**window)
-        self.wait_for_text(".why-answer", f"{report.get('cores_judged', 0)} of {report['cores']} cores judged, {int(report['executions']):,} executions")
-        self.assertEqual(self.browser.run(f"return document.querySelectorAll('{CARDS}').length"), len(report.get("verdicts", [])))
+        self.wait_for_text(".why-answer", f"{report.get('cores_judged', 0)} of {report['cores']} cores judged, "
+                                          f"{int(report['executions']):,} executions")
+        self.assertEqual(self.cards(), len(report.get("verdicts", [])))
 
     def test_selection_is_judged_on_request(self):
         layout = self.layout()
@@ -143,9 +155,10 @@ class PageWhy(PageCase):
         stream = self.ranks()[demo.STRAGGLER]["number"]
         box = f"{begin + (end - begin) // 4}.{begin + (end - begin) // 2}.{stream}"
         self.open_why(box=box)
-        self.browser.run("[...document.querySelectorAll('.why button')].find(button => button.innerText === 'Why in the selection').click()")
+        self.press_button(".why", "Why in the selection")
         self.settle()
-        self.browser.wait_for("return new URLSearchParams(location.search).get('why') === arguments[0]", box.rsplit(".", 1)[0])
+        self.browser.wait_for("return new URLSearchParams(location.search).get('why') === arguments[0]",
+                              box.rsplit(".", 1)[0])
 
     def test_heat_map_marks_the_suspect_with_the_verdict(self):
         number, verdict = self.straggler_verdict(self.report())
@@ -163,7 +176,7 @@ class PageWhy(PageCase):
         self.browser.move_to(box["left"] + 46 + (box["width"] - 46) * share, y)
         self.wait_for_text(".heat-tip", re.escape(verdict["text"]))
         self.wait_for_text(".heat-readout", "^" + re.escape(self.label_of_straggler()))
-        self.browser.run("[...document.querySelectorAll('.heat button')].find(button => button.innerText === 'Verdicts').click()")
+        self.press_button(".heat", "Verdicts")
         self.assertNotIn("framed", self.text_of(".heat-legend"))
 
     def test_page_of_the_capture_counts_the_verdicts_and_leads_to_them(self):
@@ -175,7 +188,8 @@ class PageWhy(PageCase):
         self.assertIn(verdict["text"], self.card(number))
         self.browser.run(f"document.querySelectorAll('{CARDS}')[arguments[0]].querySelector('a').click()", number)
         self.settle()
-        self.browser.wait_for(f"return document.querySelectorAll('{CARDS}')[arguments[0]]?.classList.contains('chosen')", number)
+        self.browser.wait_for(
+            f"return document.querySelectorAll('{CARDS}')[arguments[0]]?.classList.contains('chosen')", number)
 
     def test_watch_is_above_the_captures(self):
         self.sign_in()
@@ -185,17 +199,21 @@ class PageWhy(PageCase):
         self.sign_in()
         self.wait_for_text(".now", r"^Now: .*\d+ of \d+ cores judged")
         # The watch sees the straggler as soon as it has enough executions.
-        wait_until(lambda: re.search(rf"\b{demo.STRAGGLER}\b", self.text_of(".now li") or ""), "the watch to name the straggler", 60)
+        wait_until(lambda: re.search(rf"\b{demo.STRAGGLER}\b", self.text_of(".now li") or ""),
+                   "the watch to name the straggler", 60)
         self.fleet.cli("watch", "off")
         self.wait_for_text(".now", "No watch is on")
 
     def test_failure_is_shown_and_tried_again(self):
         self.open_timeline()
-        self.browser.run("const real = window.fetch; window.fetch = (address, ...rest) => String(address).includes('/why')"
-                         " ? Promise.reject(new TypeError('no network')) : real(address, ...rest); window.repair = () => window.fetch = real;")
+        self.browser.run("""const real = window.fetch;
+            window.fetch = (address, ...rest) => String(address).includes('/why')
+                ? Promise.reject(new TypeError('no network')) : real(address, ...rest);
+            window.repair = () => window.fetch = real;""")
         self.browser.press("y")
         self.wait_for_text(".why [role=alert]", "The ranks cannot be judged: the aggregator does not answer")
-        self.browser.run("window.repair(); [...document.querySelectorAll('.why button')].find(button => button.innerText === 'Try again').click()")
+        self.browser.run("window.repair()")
+        self.press_button(".why", "Try again")
         self.browser.wait_for(f"return document.querySelector('{CARDS}') !== null")
 
 
@@ -209,8 +227,8 @@ class PageWhyHealthy(PageCase):
         instance = demo.INSTANCES[0]
         cls.fleet.start_aggregator()
         cls.fleet.start_agent(instance)
-        cls.fleet.start_worker(instance, "--rank-start", 0, "--world-size", HEALTHY_RANKS, "--cores", HEALTHY_RANKS, "--seed", 7,
-                               "--mix", "graph", "--executions-per-second", demo.EXECUTIONS_PER_SECOND)
+        cls.fleet.start_worker(instance, "--rank-start", 0, "--world-size", HEALTHY_RANKS, "--cores", HEALTHY_RANKS,
+                               "--seed", 7, "--mix", "graph", "--executions-per-second", demo.EXECUTIONS_PER_SECOND)
         cls.fleet.wait_for_workers(1)
         cls.fleet.wait_for_ranks(HEALTHY_RANKS)
         cls.fleet.wait_for_clocks(1)

@@ -143,10 +143,6 @@ export class HeatPanel implements Panel {
     this.drawLegendText();
   }
 
-  private chosenMetric(): Metric {
-    return kMetrics.find(metric => metric.name === this.host.state.metric) ?? kMetrics[0];
-  }
-
   private isByStep(): boolean {
     return this.host.state.by === 'step';
   }

@@ -325,6 +325,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     }
     this.loadingChanged();
     this.topBar.update();
+    if (this.dock.shown === 'why') this.dock.update();
     this.tracksChanged();
   }
 

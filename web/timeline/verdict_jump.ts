@@ -7,7 +7,7 @@ import {TimelineHost} from './timeline_host';
 
 // More pinned ranks would leave no room for the others.
 const kPinnedMax = 4;
-const kExpandedMax = 2;
+const kExpandedMax = 1;
 const kWitnessesMax = 64;
 // Beside an event that is zoomed to, as a part of its length.
 const kMargin = 1;
@@ -19,7 +19,8 @@ export class VerdictJump {
 
   constructor(private readonly host: TimelineHost) {}
 
-  // Shows the verdict's stretch of time, its first ranks pinned and expanded, and chooses the collective that shows it.
+  // Shows the verdict's stretch of time with its first ranks pinned, one of them open, and chooses the event that shows
+  // it.
   show(index: number): void {
     const verdict = this.choose(index);
     if (!verdict) return;

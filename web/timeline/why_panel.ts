@@ -48,7 +48,7 @@ export class WhyPanel implements Panel {
     const {state, verdicts} = this.host;
     if (!state.why) return this.ask('all');
     this.updateHead();
-    const shows = verdicts.isLoading ? 'loading' : verdicts.problem ?? state.insight;
+    const shows = verdicts.isLoading ? 'loading' : verdicts.problem ?? state.insight?.report;
     if (shows !== this.shown) {
       this.shown = shows;
       this.cards = [];

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -36,8 +37,7 @@ class SimulateTest(unittest.TestCase):
         self.addCleanup(aggregator.stdout.close)
         self.addCleanup(aggregator.wait)
         self.addCleanup(aggregator.terminate)
-        address = aggregator.stdout.readline().split()[-1]
-        self.assertTrue(address.startswith("127.0.0.1:"), address)
+        address = re.search(r"127\.0\.0\.1:\d+", aggregator.stdout.readline())[0]
         shown = run("neurontrace", "--aggregator", address, "captures", "show", facts["capture"].strip())
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("64 of 64", shown.stdout)

@@ -253,7 +253,7 @@ int RunSimulateCommand(int argc, char** argv) {
   spdlog::set_level(spdlog::level::err);
   CLI::App app(
       "Writes traces of a simulated training fleet with planted faults, beside the truth, and "
-      "scores what a tool says about them.",
+      "scores the answers of a tool.",
       "neurontrace-simulate");
   app.set_version_flag("--version",
                        BuildFacts("neurontrace-simulate", {{"chunk", chunk_format::kVersion}}));

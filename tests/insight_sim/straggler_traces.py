@@ -35,7 +35,7 @@ def group_of(row):
 
 
 def steps_of(rows):
-    """Rows by step, each with its start moved behind the end of the step before where times begin anew in each."""
+    """Rows by step, each with its start moved behind the end of the step before where times restart in each."""
     by_step = defaultdict(list)
     for row in rows:
         by_step[row["step"]].append(row)

@@ -3,7 +3,6 @@
 
 import json
 import os
-import re
 import subprocess
 import tempfile
 import unittest
@@ -37,7 +36,8 @@ class SimulateTest(unittest.TestCase):
         self.addCleanup(aggregator.stdout.close)
         self.addCleanup(aggregator.wait)
         self.addCleanup(aggregator.terminate)
-        address = re.search(r"127\.0\.0\.1:\d+", aggregator.stdout.readline())[0]
+        lines = iter(aggregator.stdout.readline, "")
+        address = next(line.split()[-1] for line in lines if line.startswith("listening on "))
         shown = run("neurontrace", "--aggregator", address, "captures", "show", facts["capture"].strip())
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("64 of 64", shown.stdout)

@@ -193,7 +193,7 @@ TEST(FleetModelTest, SpansAcrossASetBackClockCannotBePaired) {
   EXPECT_TRUE(ToInsight(event, 0).has_value());
 }
 
-TEST(FleetModelTest, WhoDoesNotEnterLeavesTheOthersOpen) {
+TEST(FleetModelTest, AHangBeforeAnOperationLeavesTheOthersOpen) {
   FleetPlan plan = SmallPlan();
   plan.faults = {{VerdictKind::kHangNotEntered, 0, 9, 0.5}};
   const FleetRun run = RunFleet(plan);
@@ -243,7 +243,7 @@ TEST(FleetModelTest, ADeadWorkerEndsAndTheOthersLive) {
   }
 }
 
-TEST(FleetModelTest, HolesTakeEventsAwayAndSayHowMany) {
+TEST(FleetModelTest, HolesTakeEventsAwayAndCountThem) {
   FleetPlan plan = SmallPlan();
   const FleetRun whole = RunFleet(plan);
   plan.holes = {{HoleKind::kLosses, {3}, 0.25, 0.5}, {HoleKind::kMissing, {7}}};

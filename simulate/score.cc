@@ -24,7 +24,7 @@ bool IsOfInstance(VerdictKind kind) {
 }
 
 // Kinds that are about a role, a group or data: their ranks may be left out.
-bool MayOmitRanks(VerdictKind kind) {
+bool AreRanksOptional(VerdictKind kind) {
   return kind == VerdictKind::kUnevenRole || kind == VerdictKind::kUnevenData ||
          kind == VerdictKind::kSlowCollective || kind == VerdictKind::kHangInside;
 }
@@ -44,7 +44,8 @@ std::vector<uint32_t> AllGuilty(const Golden& golden, const VerdictKind* kind) {
 // An answer may name the ranks of several faults of its kind at once.
 bool AreRanksRight(const Golden& golden, const GoldenFault& fault, const Answer& answer) {
   if (!Contains(AllGuilty(golden, &fault.kind), answer.ranks)) return false;
-  if (MayOmitRanks(fault.kind)) return answer.ranks.empty() || Overlaps(answer.ranks, fault.ranks);
+  if (AreRanksOptional(fault.kind))
+    return answer.ranks.empty() || Overlaps(answer.ranks, fault.ranks);
   const auto named =
       static_cast<size_t>(std::count_if(fault.ranks.begin(), fault.ranks.end(), [&](uint32_t rank) {
         return std::binary_search(answer.ranks.begin(), answer.ranks.end(), rank);
@@ -81,7 +82,7 @@ FaultScore ScoreFault(const Golden& golden, const GoldenFault& fault, const Answ
     }
     const bool is_kind = answer.kind == VerdictKindName(fault.kind);
     is_near |= Overlaps(answer.ranks, fault.ranks) ||
-               (is_kind && (answer.ranks.empty() || MayOmitRanks(fault.kind)));
+               (is_kind && (answer.ranks.empty() || AreRanksOptional(fault.kind)));
   }
   if (is_near) return FaultScore::kInexact;
   return is_refused ? FaultScore::kRefused : FaultScore::kMissed;

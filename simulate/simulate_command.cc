@@ -2,6 +2,7 @@
 #include "simulate/simulate_command.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -248,9 +249,11 @@ int RunScoreCommand(const ScoreOptions& options) {
 }  // namespace
 
 int RunSimulateCommand(int argc, char** argv) {
+  // The store warns of files that a new one does not have yet; its errors come as statuses.
+  spdlog::set_level(spdlog::level::err);
   CLI::App app(
       "Writes traces of a simulated training fleet with planted faults, beside the truth, and "
-      "scores what a tool says about them.",
+      "scores the answers of a tool.",
       "neurontrace-simulate");
   app.set_version_flag("--version",
                        BuildFacts("neurontrace-simulate", {{"chunk", chunk_format::kVersion}}));

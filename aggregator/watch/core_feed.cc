@@ -190,12 +190,14 @@ uint64_t CoreFeed::ModelOf(const DecodedChunk& chunk, size_t index, const Plan& 
     return id ? std::max<uint64_t>(1, absl::HashOf(*id)) : 0;
   }
   const uint64_t hash = std::max<uint64_t>(1, absl::HashOf(name));
+  const bool is_named = std::any_of(models_.begin(), models_.end(),
+                                    [hash](const auto& each) { return each.second == hash; });
   if (known != models_.end()) {
     known->second = hash;
-  } else if (id && models_.size() < limits::kWatchModelsMax) {
-    models_.emplace_back(*id, hash);
-    sink.OnModel(hash, name);
+  } else if ((id || !is_named) && models_.size() < limits::kWatchModelsMax) {
+    models_.emplace_back(id.value_or(UINT64_MAX), hash);
   }
+  if (!is_named) sink.OnModel(hash, name);
   return hash;
 }
 

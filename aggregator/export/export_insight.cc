@@ -8,6 +8,9 @@
 namespace neurontrace {
 
 ExportInsight::ExportInsight(const TimelineHeader& header) {
+  const TimelineFilter& filter = *header.filter;
+  selects_cores_ = !filter.instance_ids.empty() || !filter.neuron_cores.empty() ||
+                   !filter.worker_gids.empty() || !filter.streams.empty();
   if (!header.filter->event_types.selects_all()) return;
   insight_.emplace(header.streams, fields_,
                    InsightFeed::Facts{.window_start_ns = header.filter->window_start_ns,
@@ -52,6 +55,8 @@ CaptureAnswer ExportInsight::Finish() {
                                .streams = StreamsOf(refusal.cores)});
   }
   answer.text = ReportText(answer.report, cores);
+  // Who waits for a rank that was left out looks like who has nothing to wait for.
+  if (selects_cores_) answer.text += "; the export leaves out ranks, which were not judged";
   // Not among the export's warnings: what the rule did not use is in the export all the same.
   for (const std::string& warning : insight_->Warnings()) answer.text += "; " + warning;
   return answer;

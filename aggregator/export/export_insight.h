@@ -49,6 +49,7 @@ class ExportInsight {
   // Returns the streams of cores of the report, in their order.
   std::vector<uint32_t> StreamsOf(const std::vector<uint32_t>& cores) const;
 
+  bool selects_cores_ = false;  // by the filter
   ShapeFieldTable fields_;
   // nullopt: the export leaves out event types, and a missing event must not look like idle time.
   std::optional<TimelineInsight> insight_;

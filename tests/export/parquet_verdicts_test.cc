@@ -73,20 +73,21 @@ TEST_F(ParquetVerdictsTest, WithoutASlowRankOnlyTheMetadataHasTheAnswer) {
   EXPECT_THAT(Cell(*Table("SystemProfileMetadata"), "nt_judged"), HasSubstr("Nobody to name"));
 }
 
-TEST_F(ParquetVerdictsTest, ARankAloneIsRefused) {
+TEST_F(ParquetVerdictsTest, ARankThatLostEventsIsRefused) {
   AddJob(kSlow);
-  ExportRequest request;
-  request.filter.worker_gids = {{kSlow, kSlow}};
-  ExportAll(request);
+  source_.stream(kSlow).losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 12, false,
+                                   kBase + kStepNs, kBase + 2 * kStepNs, "test"}};
+  ExportAll();
   const auto refusals = Table("NtVerdicts");
   ASSERT_GE(refusals->num_rows(), 1);
+  EXPECT_THAT(Ranks(*refusals, 0), ElementsAre(kSlow));
+  EXPECT_EQ(Cell(*refusals, "reason"), "losses");
   for (int64_t row = 0; row < refusals->num_rows(); ++row) {
     EXPECT_EQ(Cell(*refusals, "is_refusal", row), "true");
     EXPECT_EQ(Cell(*refusals, "kind", row), "null");
     EXPECT_NE(Cell(*refusals, "reason", row), "null");
     EXPECT_NE(Cell(*refusals, "missing", row), "null");
     EXPECT_EQ(Cell(*refusals, "phase", row), "null");
-    EXPECT_THAT(Ranks(*refusals, row), ElementsAre(kSlow));
   }
 }
 

@@ -152,17 +152,28 @@ TEST_F(VerdictsTest, AnExportThatLeavesOutEventsJudgesNothing) {
   EXPECT_THAT(Answers(report), ElementsAre("not judged"));
 }
 
-TEST_F(VerdictsTest, ARankAloneIsRefusedAndNotNamed) {
+TEST_F(VerdictsTest, ARankAloneIsNotNamedAndTheAnswerIsOfThatRankOnly) {
   AddJob(kSlow);
   ExportRequest request;
   request.filter.worker_gids = {{kSlow, kSlow}};
   const std::string json = Export("summary-json", request);
   EXPECT_EQ(Between(json, "verdicts", "refusals"), "\"verdicts\":[]");
+  EXPECT_THAT(Between(json, "judged", "verdicts"), HasSubstr("the export leaves out ranks"));
+  EXPECT_THAT(VerdictTracks(Trace(request)), IsEmpty());
+}
+
+TEST_F(VerdictsTest, RanksThatLostEventsAreRefused) {
+  AddJob(kSlow);
+  source_.stream(kSlow).losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 12, false,
+                                   kBase + kStepNs, kBase + 2 * kStepNs, "test"}};
+  const std::string json = Export("summary-json");
+  EXPECT_EQ(Between(json, "verdicts", "refusals"), "\"verdicts\":[]");
   EXPECT_THAT(Between(json, "refusals", "event_types"),
-              AllOf(HasSubstr("\"reason\":\""), HasSubstr("\"missing\":\"")));
-  const Report report = Trace(request);
+              AllOf(HasSubstr(fmt::format("\"reason\":\"losses\",\"streams\":[{}]", kSlow)),
+                    HasSubstr("\"missing\":\"")));
+  const Report report = Trace();
   EXPECT_THAT(VerdictTracks(report), IsEmpty());
-  EXPECT_THAT(Answers(report), Contains(::testing::StartsWith("refused (")));
+  EXPECT_THAT(Answers(report), Contains("refused (losses)"));
 }
 
 TEST_F(VerdictsTest, TheIndexOfPartsHasTheAnswerOfTheWhole) {

@@ -247,6 +247,7 @@ class Aggregator::Core final : private CommitObserver {
   // On the sequence.
   std::vector<StatusTable> StatusTables();
   OperatorDeps MakeOperatorDeps();
+  Maintenance::Deps MakeMaintenanceDeps();
 
   // Members are built in this order and destroyed in reverse; each may use those above it.
   const std::unique_ptr<World> world_;
@@ -326,27 +327,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
             {*owners_.access, *world_->registry, world_->clock, world_->random}),
       operator_service_(MakeOperatorDeps()),
       began_monotonic_ns_(world_->clock.MonotonicNs()),
-      maintenance_({world_->sequence,
-                    world_->turns,
-                    coordinator_,
-                    triggers_,
-                    live_insight_,
-                    watches_,
-                    views_.calls(),
-                    *owners_.exports,
-                    *owners_.access,
-                    page_,
-                    *owners_.storage,
-                    previews_,
-                    changed_retentions_,
-                    ingest_.canary_ages(),
-                    *owners_.clocks,
-                    *owners_.clock_steps,
-                    process_,
-                    security_,
-                    *world_->registry,
-                    metrics_,
-                    world_->clock}) {
+      maintenance_(MakeMaintenanceDeps()) {
   DeclareHealth();
   AddObservers();
   Restore();  // before the sequence runs: until then this thread may use the coordinator
@@ -379,6 +360,30 @@ OperatorDeps Aggregator::Core::MakeOperatorDeps() {
           .metrics = capture_metrics_,
           .clock = world_->clock,
           .started_realtime_ns = world_->clock.RealtimeNs()};
+}
+
+Maintenance::Deps Aggregator::Core::MakeMaintenanceDeps() {
+  return {world_->sequence,
+          world_->turns,
+          coordinator_,
+          triggers_,
+          live_insight_,
+          watches_,
+          views_.calls(),
+          *owners_.exports,
+          *owners_.access,
+          page_,
+          *owners_.storage,
+          previews_,
+          changed_retentions_,
+          ingest_.canary_ages(),
+          *owners_.clocks,
+          *owners_.clock_steps,
+          process_,
+          security_,
+          *world_->registry,
+          metrics_,
+          world_->clock};
 }
 
 Aggregator::Core::~Core() {

@@ -132,7 +132,7 @@ TEST_F(CaptureUpdaterTest, RetentionHandsTheCaptureToTheNextPass) {
   }
 }
 
-TEST_F(CaptureUpdaterTest, WhoMayNotDeleteKeepsLongerAlone) {
+TEST_F(CaptureUpdaterTest, OperatorsLengthenButDoNotShorten) {
   constexpr uint64_t kHourNs = 3'600'000'000'000;
   for (const CaptureId& id : {running_, ended_}) {
     ASSERT_TRUE(updater_.Update(id, {.retention_ns = UINT64_MAX / 2}, admin_).ok());

@@ -228,7 +228,7 @@ TEST_F(CaptureViewsTest, AFullListIsNoErrorAndNamesTheNextEvent) {
 }
 
 // Large enough that the reading ends before the capture does.
-TEST_F(CaptureViewsTest, AFullListSaysWhatWasReadUntilThen) {
+TEST_F(CaptureViewsTest, FullListReportsChunksReadUntilThen) {
   StoreDamagedChunk(0);
   for (uint64_t second = 0; second < 20; ++second) {
     for (uint64_t i = 0; i < 2'000; ++i) {

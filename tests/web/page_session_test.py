@@ -54,7 +54,7 @@ class PageSession(PageCase):
         self.type_token(self.token)
         self.browser.wait_for("return document.querySelector('tbody tr') !== null")
 
-    def test_a_timeline_goes_on_where_its_session_ended(self):
+    def test_a_timeline_continues_where_its_session_ended(self):
         self.open_timeline()
         self.browser.press("w")
         self.browser.press("w")

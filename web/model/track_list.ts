@@ -43,7 +43,7 @@ class Sums {
 }
 
 // The lines of the tree in blocks: a header, the lines of a rank, or those of a rank in a group of rows. A block can be
-// replaced without touching the lines of others, of which there may be 60,000.
+// replaced without touching the lines of others: there may be 60,000.
 export class TrackList {
   units = 0;
   length = 0;

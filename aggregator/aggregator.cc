@@ -355,7 +355,6 @@ OperatorDeps Aggregator::Core::MakeOperatorDeps() {
           .live_insight = &live_insight_,
           .watch = watch_,
           .page = page_,
-          .live_insight = &live_insight_,
           .access = *owners_.access,
           .metrics = capture_metrics_,
           .clock = world_->clock,

@@ -2,6 +2,7 @@
 #include "aggregator/store/digest_store.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "aggregator/store/database.h"
@@ -29,6 +30,23 @@ absl::StatusOr<std::optional<StoredDigest>> DigestAt(const rocksdb::Iterator& it
 
 }  // namespace
 
+DigestReader::DigestReader(std::unique_ptr<rocksdb::Iterator> iterator)
+    : iterator_(std::move(iterator)) {}
+
+DigestReader::~DigestReader() = default;
+
+absl::StatusOr<std::optional<StoredDigest>> DigestReader::Next(const CaptureId& capture,
+                                                               uint32_t stream, uint8_t level,
+                                                               uint64_t from) {
+  iterator_->Seek(ToSlice(keys::Digest(capture, stream, level, from)));
+  return DigestAt(*iterator_, capture, stream, level);
+}
+
+std::unique_ptr<DigestReader> DigestStore::OpenReader() const {
+  return std::make_unique<DigestReader>(std::unique_ptr<rocksdb::Iterator>(
+      database_.db().NewIterator({}, database_.family(Family::kDigests))));
+}
+
 absl::Status DigestStore::Put(const CaptureId& capture, uint32_t stream,
                               std::span<const StoredDigest> digests) {
   rocksdb::WriteBatch writes;
@@ -42,10 +60,7 @@ absl::Status DigestStore::Put(const CaptureId& capture, uint32_t stream,
 absl::StatusOr<std::optional<StoredDigest>> DigestStore::Next(const CaptureId& capture,
                                                               uint32_t stream, uint8_t level,
                                                               uint64_t from) const {
-  const std::unique_ptr<rocksdb::Iterator> it(
-      database_.db().NewIterator({}, database_.family(Family::kDigests)));
-  it->Seek(ToSlice(keys::Digest(capture, stream, level, from)));
-  return DigestAt(*it, capture, stream, level);
+  return OpenReader()->Next(capture, stream, level, from);
 }
 
 absl::StatusOr<std::optional<StoredDigest>> DigestStore::Last(const CaptureId& capture,

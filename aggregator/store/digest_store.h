@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,6 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/trace/ids.h"
+
+namespace rocksdb {
+class Iterator;
+}
 
 namespace neurontrace {
 
@@ -21,6 +26,21 @@ struct StoredDigest {
   uint8_t level = 0;
   uint64_t first = 0;
   std::string value;
+};
+
+// Reads digests as they were when it was opened, so that values which belong together match. Keeps
+// their files until it is destroyed. Used by one thread at a time; the database must outlive it.
+class DigestReader {
+ public:
+  explicit DigestReader(std::unique_ptr<rocksdb::Iterator> iterator);
+  ~DigestReader();
+
+  // Returns the stream's first digest of the level at or after `from`, nullopt if there is none.
+  absl::StatusOr<std::optional<StoredDigest>> Next(const CaptureId& capture, uint32_t stream,
+                                                   uint8_t level, uint64_t from);
+
+ private:
+  const std::unique_ptr<rocksdb::Iterator> iterator_;
 };
 
 // Keeps digests: coarse copies of chunks for the page (docs/decisions/0042). They are derived and
@@ -41,6 +61,9 @@ class DigestStore {
                                                    uint8_t level, uint64_t from) const;
   absl::StatusOr<std::optional<StoredDigest>> Last(const CaptureId& capture, uint32_t stream,
                                                    uint8_t level) const;
+
+  // Returns a reader for many digests at once.
+  std::unique_ptr<DigestReader> OpenReader() const;
 
   // Deletes the stream's digests of the level whose `first` is in [begin, end).
   absl::Status DeleteRange(const CaptureId& capture, uint32_t stream, uint8_t level, uint64_t begin,

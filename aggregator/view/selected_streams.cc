@@ -20,6 +20,8 @@ SelectedStreams::SelectedStreams(ChunkSource& source, const CaptureDescription& 
 
 absl::Status SelectedStreams::ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
                                         std::vector<ChunkEntry>& entries) {
+  entries.clear();
+  if (digests_ != nullptr && digests_->HasAll(stream)) return absl::OkStatus();
   RETURN_IF_ERROR(source_.ReadIndex(stream, from, entries_max, entries));
   if (digests_ != nullptr) digests_->Mask(stream, entries);
   return absl::OkStatus();

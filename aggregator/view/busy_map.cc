@@ -74,7 +74,6 @@ void BusyMap::AddBegun(const DigestedSums& sums) {
   for (const DigestRun& run : sums.sums.of(DigestMeasure::kBegun)) {
     for (uint64_t bin = run.begin; bin < run.begin + run.count; ++bin) {
       const uint64_t at_ns = sums.clock->ToReference(bin * bin_ns + bin_ns / 2);
-      // Runs are long only in a damaged digest: what is behind the window ends the loop.
       if (at_ns >= window_.to_ns) break;
       CountEvents(map_[sums.stream], at_ns, run.value);
     }
@@ -88,7 +87,11 @@ void BusyMap::CountEvents(Row& row, uint64_t at_ns, uint64_t count) const {
 
 void BusyMap::AddCovers(const DigestedSums& sums) {
   const auto reference = [&](uint64_t raw_ns) {
-    return std::min(sums.clock->ToReference(std::min(raw_ns, kTimeMaxNs)), sums.known_until_ns);
+    return sums.clock->ToReference(std::min(raw_ns, kTimeMaxNs));
+  };
+  // Covers of open spans have no end of their own.
+  const auto known = [&](uint64_t raw_ns) {
+    return std::min(reference(raw_ns), sums.known_until_ns);
   };
   const uint64_t bin_ns = sums.node->bin_ns;
   // Spans that began before the stream's first digest here were running when the window began.
@@ -97,15 +100,16 @@ void BusyMap::AddCovers(const DigestedSums& sums) {
   const auto add = [&](DigestMeasure measure, Cover& cover) {
     const auto index = static_cast<size_t>(measure);
     if (const uint64_t before_ns = sums.node->covered_before_ns[index]; before_ns > 0) {
-      cover.Add(window_, begin_ns, reference(before_ns));
+      cover.Add(window_, begin_ns, known(before_ns));
     }
     for (const DigestRun& run : sums.sums.of(measure)) {
       const double share = static_cast<double>(run.value) / static_cast<double>(bin_ns);
+      const uint64_t end_ns = (run.begin + run.count) * bin_ns;
       cover.AddShare(window_, reference(run.begin * bin_ns),
-                     reference((run.begin + run.count) * bin_ns), share);
+                     run.value == bin_ns ? known(end_ns) : reference(end_ns), share);
     }
     if (const uint64_t until_ns = sums.node->covered_until_ns[index]; until_ns > 0) {
-      cover.until_ns = std::max(cover.until_ns, std::min(reference(until_ns), window_.to_ns));
+      cover.until_ns = std::max(cover.until_ns, std::min(known(until_ns), window_.to_ns));
     }
   };
   Row& row = map_[sums.stream];

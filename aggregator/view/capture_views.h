@@ -13,8 +13,11 @@
 #include "aggregator/store/store.h"
 #include "aggregator/view/capture_layout.h"
 #include "aggregator/view/digest_feed.h"
+#include "aggregator/view/event_collector.h"
 #include "aggregator/view/event_linker.h"
+#include "aggregator/view/heat_matrix.h"
 #include "aggregator/view/span_answer.h"
+#include "aggregator/view/time_sample.h"
 #include "aggregator/view/view_request.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
@@ -76,11 +79,11 @@ class CaptureViews {
   };
 
   // Passes the window of the request to `exporter`, or its events of these types, but for the
-  // chunks that `digests` have.
+  // chunks that `digests` have and those outside the sample.
   absl::StatusOr<ViewReading> Read(const CaptureLayout& layout, const ViewRequest& request,
                                    bool takes_host_samples, const ViewCancel& cancelled,
                                    Exporter& exporter, const EventFilter& types = {},
-                                   DigestFeed* digests = nullptr);
+                                   DigestFeed* digests = nullptr, const TimeSample& sample = {});
   // Returns the digests for a view of the request at `pixels`; nullptr if the window has so few
   // chunks that all are read. Halves `pixels` while more chunks would have to be read than an
   // answer may, and coarser digests could take the place of some.
@@ -93,6 +96,30 @@ class CaptureViews {
                                                          const ViewRequest& request,
                                                          const ViewCancel& cancelled,
                                                          absl::flat_hash_set<uint32_t>& excluded);
+  // What a collector of sums or bins read. `digests` is nullptr if the window has so few chunks that
+  // all are read.
+  struct DigestedReading {
+    ViewReading reading;
+    std::unique_ptr<DigestFeed> digests;
+  };
+  // Makes a collector with make(DigestFeed*), which returns a reference to it, and passes the window
+  // of the request to it. Does so once more without the digests of streams that turned out to need
+  // their chunks. Defined where it is used.
+  template <typename Make>
+  absl::StatusOr<DigestedReading> ReadDigested(const CaptureLayout& layout,
+                                               const ViewRequest& request, DigestUse use,
+                                               uint64_t merge_ns, const ViewCancel& cancelled,
+                                               const Make& make);
+  // Answers `late` and `step`, which need all ranks of a moment and so cannot use digests. Where the
+  // window has too many chunks, columns of time show a sample.
+  template <typename Map>
+  absl::StatusOr<std::string> ComparedHeat(const CaptureLayout& layout, const ViewRequest& request,
+                                           const HeatWindow& window, const HeatShape& shape,
+                                           bool is_by_step, const ViewCancel& cancelled);
+  // Answers a search whose hits digests can count.
+  absl::StatusOr<std::string> CountedSearch(const CaptureLayout& layout, const ViewRequest& request,
+                                            const EventCollector::Options& options,
+                                            const ViewCancel& cancelled);
   // Returns the layout if it is known, recent enough and of the same record.
   std::shared_ptr<const CaptureLayout> Find(const CaptureRecord& record);
   void Keep(const CaptureRecord& record, std::shared_ptr<const CaptureLayout> layout);

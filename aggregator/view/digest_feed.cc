@@ -56,6 +56,8 @@ absl::StatusOr<DigestFeed> DigestFeed::Make(const DigestStore& store, ChunkSourc
   for (const StreamDescription& about : capture.description.streams) {
     if (!shown.contains(about.number) || excluded.contains(about.number)) continue;
     if (about.events == 0 || !DigestBuilder::IsDigested(about)) continue;
+    // Samples of hosts are no events.
+    if (window.use != DigestUse::kItems && about.identity.kind == StreamKind::kHost) continue;
     Stream stream{.number = about.number, .description = &about};
     stream.clock = &capture.clocks.maps.For(about.identity.worker, about.clock_domain);
     stream.known_until_ns = Reference(stream, about.last_timestamp_ns);
@@ -134,7 +136,8 @@ bool DigestFeed::IsFineEnough(const DigestNode& node, uint8_t level) const {
     case DigestUse::kBins:
       break;
   }
-  return level == 0 || node.bin_ns <= window_.merge_ns;
+  return node.bin_ns <= window_.merge_ns ||
+         (level == 0 && node.bin_ns / kBinExcessMax <= window_.merge_ns);
 }
 
 bool DigestFeed::IsUsable(const Stream& stream, const DigestNode& node, uint8_t level,

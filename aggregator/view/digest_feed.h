@@ -67,11 +67,13 @@ struct DigestedCrossing {
 // one of the two may show it.
 class DigestFeed {
  public:
+  static constexpr uint64_t kBinExcessMax = 8;
   struct Window {
     uint64_t from_ns = 0;  // reference time
     uint64_t to_ns = 1;
-    // Spans that are narrower may be merged; with sums, times need not be more exact than this. The
-    // finest sums are used however coarse they are.
+    // Spans that are narrower may be merged; with sums and bins, times need not be more exact than
+    // this. The finest sums are used however coarse they are, the finest bins up to kBinExcessMax
+    // times as wide.
     uint64_t merge_ns = 1;
     DigestUse use = DigestUse::kItems;
   };
@@ -103,7 +105,7 @@ class DigestFeed {
   uint64_t chunks() const { return chunks_; }  // that digests have
   uint64_t digests() const { return digests_; }
   uint64_t unreadable_chunks() const { return unreadable_chunks_; }
-  // Width of the coarsest bins in use, reference time; 0 without digests.
+  // Width of the coarsest bins in use; 0 without digests.
   uint64_t bin_max_ns() const { return bin_max_ns_; }
 
   // The following are called by the collector of the view, in this order.

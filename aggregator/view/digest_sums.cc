@@ -15,6 +15,9 @@
 namespace neurontrace {
 namespace {
 
+// Events cannot begin in more bins than their digest has: then a reader may look at each bin.
+constexpr uint64_t kBegunRunMax = limits::kDigestRunsMax;
+
 // Most runs are one bin behind the one before: two bytes and the value.
 void WriteRuns(const std::vector<DigestRun>& runs, StoredBytesWriter& out) {
   out.Uint(runs.size());
@@ -28,15 +31,17 @@ void WriteRuns(const std::vector<DigestRun>& runs, StoredBytesWriter& out) {
   }
 }
 
-// `bins` is how many there are at most. Returns false for runs that WriteRuns does not write.
-bool ReadRuns(uint64_t bins, StoredBytesReader& in, std::vector<DigestRun>& runs) {
+// `bins` is how many there are at most, `count_max` how many one run may have. Returns false for
+// runs that WriteRuns does not write.
+bool ReadRuns(uint64_t bins, uint64_t count_max, StoredBytesReader& in,
+              std::vector<DigestRun>& runs) {
   runs.resize(in.Count(2));
   uint64_t end = 0;
   for (DigestRun& run : runs) {
     const uint64_t gap = in.Uint();
     run.count = gap % 2 == 1 ? in.Uint() : 1;
     run.value = in.Uint();
-    if (!in.ok() || run.count == 0 || gap / 2 > bins - end || run.count > bins - end - gap / 2) {
+    if (!in.ok() || run.count == 0 || run.count > count_max || gap / 2 > bins - end || run.count > bins - end - gap / 2) {
       return false;
     }
     run.begin = end + gap / 2;
@@ -68,7 +73,7 @@ bool ReadName(uint64_t slots, StoredBytesReader& in, DigestNameSums& name) {
   name.instants = in.Uint();
   name.without_length = in.Uint();
   name.self_ns = in.Int();
-  if (!ReadRuns(slots, in, name.begun)) return false;
+  if (!ReadRuns(slots, kBegunRunMax, in, name.begun)) return false;
   std::vector<DurationSketch::Bin> bins(in.Count(2));
   for (DurationSketch::Bin& bin : bins) {
     const uint64_t number = in.Uint();
@@ -160,7 +165,11 @@ absl::StatusOr<DigestSums> DecodeDigestSums(std::string_view value, uint64_t bin
   const uint64_t bins = kTimeMaxNs / bin_ns + 1;
   DigestSums sums;
   bool is_valid = true;
-  for (std::vector<DigestRun>& runs : sums.bins) is_valid = is_valid && ReadRuns(bins, in, runs);
+  for (size_t i = 0; i < kDigestMeasures; ++i) {
+    // An open span may cover everything that follows.
+    const uint64_t count_max = i < kDigestCovers ? bins : kBegunRunMax;
+    is_valid = is_valid && ReadRuns(bins, count_max, in, sums.bins[i]);
+  }
   constexpr size_t kNameBytesMin = 10;
   sums.names.resize(is_valid ? in.Count(kNameBytesMin) : 0);
   for (DigestNameSums& name : sums.names) {

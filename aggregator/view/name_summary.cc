@@ -79,7 +79,7 @@ absl::Status NameSummary::WriteEvent(const TimelineRecord& record, uint64_t,
   return absl::OkStatus();
 }
 
-uint32_t NameSummary::RowOf(const DigestedCrossing& span) {
+uint32_t NameSummary::RowOfCrossing(const DigestedCrossing& span) {
   return rows_.NeuronRow(span.stream, span.row->thread_id, span.row->source, span.row->core);
 }
 
@@ -97,7 +97,7 @@ void NameSummary::AdvanceDigests(uint64_t start_ns) {
        ++crossing_at_) {
     const DigestedCrossing& span = crossing_[crossing_at_];
     if (!span.is_summed) continue;  // it was read
-    const uint32_t row = RowOf(span);
+    const uint32_t row = RowOfCrossing(span);
     if (row >= open_.size()) open_.resize(row + 1);
     std::vector<OpenSpan>& open = open_[row];
     while (!open.empty() && open.back().end_ns <= span.start_ns) open.pop_back();
@@ -134,7 +134,7 @@ void NameSummary::ClipCrossing() {
   absl::flat_hash_map<uint32_t, std::vector<OpenSpan>> open_of;  // by row
   for (const DigestedCrossing& span : crossing_) {
     if (span.end_ns <= window_.to_ns) continue;
-    std::vector<OpenSpan>& open = open_of[RowOf(span)];
+    std::vector<OpenSpan>& open = open_of[RowOfCrossing(span)];
     const size_t line = LineOf(span.stream, span.name->first);
     if (span.is_summed) {
       lines_[line].self_ns -= static_cast<int64_t>(span.end_ns - window_.to_ns);
@@ -181,6 +181,7 @@ std::string NameSummary::Json(bool is_complete) const {
       .Member("events", number(events_))
       .Member("without_length", number(without_length_))
       .Member("complete", is_complete)
+      .Member("digested_chunks", digests_ == nullptr ? 0 : digests_->chunks())
       .Close('}');
   return json.Take();
 }

@@ -66,7 +66,7 @@ class NameSummary final : public ViewCollector {
   void AdvanceDigests(uint64_t start_ns);
   // Takes the time behind the window from the own time of spans that reach there.
   void ClipCrossing();
-  uint32_t RowOf(const DigestedCrossing& span);
+  uint32_t RowOfCrossing(const DigestedCrossing& span);
 
   const By by_;
   const Window window_;

@@ -19,8 +19,8 @@ class DurationSketch {
     uint64_t count = 0;
     friend bool operator==(const Bin&, const Bin&) = default;
   };
-  // Returns the sketch with these parts, as it was when bins(), sum_ns(), min_ns() and max_ns() were
-  // stored; nullopt if no sketch has them.
+  // Returns the sketch with these parts, as it was when bins(), sum_ns(), min_ns() and max_ns()
+  // were stored; nullopt if no sketch has them.
   static std::optional<DurationSketch> FromParts(std::vector<Bin> bins, uint64_t sum_ns,
                                                  uint64_t min_ns, uint64_t max_ns);
 

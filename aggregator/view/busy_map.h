@@ -25,8 +25,8 @@ class BusyMap final : public ViewCollector {
     kEvents,  // events that begin in the column
   };
   using Window = HeatWindow;
-  // `digests`, made with DigestUse::kBins, have the events of chunks that are not read; nullptr: all
-  // are read. Must outlive this.
+  // `digests`, made with DigestUse::kBins, have the events of chunks that are not read; nullptr:
+  // all are read. Must outlive this.
   BusyMap(Metric metric, const Window& window, DigestFeed* digests = nullptr);
 
   absl::Status Begin(const TimelineHeader& header) override;

@@ -347,30 +347,32 @@ absl::StatusOr<std::string> CaptureViews::Summary(const CaptureRecord& record,
   const auto by = request.by == "name" ? NameSummary::By::kName : NameSummary::By::kRank;
   std::optional<NameSummary> summary;
   // Times within the window do not matter, so that the coarsest digests will do.
-  ASSIGN_OR_RETURN(const DigestedReading read,
-                   ReadDigested(*layout, request, DigestUse::kSums, UINT64_MAX, cancelled,
-                                [&](DigestFeed* digests) -> Exporter& {
-                                  return summary.emplace(
-                                      by, NameSummary::Window{window.from_ns, window.to_ns},
-                                      digests);
-                                }));
+  ASSIGN_OR_RETURN(
+      const DigestedReading read,
+      ReadDigested(
+          *layout, request, DigestUse::kSums, UINT64_MAX, cancelled,
+          [&](DigestFeed* digests) -> Exporter& {
+            return summary.emplace(by, NameSummary::Window{window.from_ns, window.to_ns}, digests);
+          }));
   return summary->Json(read.reading.is_complete);
 }
 
 // Steps are numbered from the window's begin on, so that columns by step cannot be sampled.
 template <typename Map>
-absl::StatusOr<std::string> CaptureViews::ComparedHeat(
-    const CaptureLayout& layout, const ViewRequest& request, const HeatWindow& window,
-    const HeatShape& shape, bool is_by_step, const ViewCancel& cancelled) {
+absl::StatusOr<std::string> CaptureViews::ComparedHeat(const CaptureLayout& layout,
+                                                       const ViewRequest& request,
+                                                       const HeatWindow& window,
+                                                       const HeatShape& shape, bool is_by_step,
+                                                       const ViewCancel& cancelled) {
   const auto by = is_by_step ? Map::By::kStep : Map::By::kTime;
   ASSIGN_OR_RETURN(const EventFilter types, HeatTypesOf(layout, request.metric));
   Map whole(by, window);
   ASSIGN_OR_RETURN(const ViewReading reading,
                    Read(layout, request, false, cancelled, whole, types));
   if (reading.chunks_refused == 0 || is_by_step) return whole.Take(shape);
-  const TimeSample sample = TimeSample::Of(
-      window.from_ns, window.to_ns, layout.StreamNumbers({}, request.streams).size(),
-      reading.chunks_read + reading.chunks_refused, chunks_max_);
+  const TimeSample sample =
+      TimeSample::Of(window.from_ns, window.to_ns, layout.StreamNumbers({}, request.streams).size(),
+                     reading.chunks_read + reading.chunks_refused, chunks_max_);
   Map sampled(by, window, sample);
   RETURN_IF_ERROR(
       Read(layout, request, false, cancelled, sampled, types, nullptr, sample).status());

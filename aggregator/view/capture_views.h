@@ -96,22 +96,22 @@ class CaptureViews {
                                                          const ViewRequest& request,
                                                          const ViewCancel& cancelled,
                                                          absl::flat_hash_set<uint32_t>& excluded);
-  // What a collector of sums or bins read. `digests` is nullptr if the window has so few chunks that
-  // all are read.
+  // What a collector of sums or bins read. `digests` is nullptr if the window has so few chunks
+  // that all are read.
   struct DigestedReading {
     ViewReading reading;
     std::unique_ptr<DigestFeed> digests;
   };
-  // Makes a collector with make(DigestFeed*), which returns a reference to it, and passes the window
-  // of the request to it. Does so once more without the digests of streams that turned out to need
-  // their chunks. Defined where it is used.
+  // Makes a collector with make(DigestFeed*), which returns a reference to it, and passes the
+  // window of the request to it. Does so once more without the digests of streams that turned out
+  // to need their chunks. Defined where it is used.
   template <typename Make>
   absl::StatusOr<DigestedReading> ReadDigested(const CaptureLayout& layout,
                                                const ViewRequest& request, DigestUse use,
                                                uint64_t merge_ns, const ViewCancel& cancelled,
                                                const Make& make);
-  // Answers `late` and `step`, which need all ranks of a moment and so cannot use digests. Where the
-  // window has too many chunks, columns of time show a sample.
+  // Answers `late` and `step`, which need all ranks of a moment and so cannot use digests. Where
+  // the window has too many chunks, columns of time show a sample.
   template <typename Map>
   absl::StatusOr<std::string> ComparedHeat(const CaptureLayout& layout, const ViewRequest& request,
                                            const HeatWindow& window, const HeatShape& shape,

@@ -184,8 +184,8 @@ absl::StatusOr<DigestNode> DecodeDigestHead(std::string_view value) {
   const bool is_valid = in.Finished() && node.until > node.first &&
                         std::has_single_bit(node.width_ns) && node.width_ns <= kDigestWidthMax &&
                         std::has_single_bit(node.bin_ns) && node.bin_ns >= kDigestBinWidths &&
-                        node.bin_ns <= kDigestWidthMax &&
-                        HasParts(node, node.incoming) && HasParts(node, node.pending);
+                        node.bin_ns <= kDigestWidthMax && HasParts(node, node.incoming) &&
+                        HasParts(node, node.pending);
   if (!is_valid) return DataLoss("a malformed digest");
   return node;
 }

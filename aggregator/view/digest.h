@@ -108,7 +108,7 @@ struct DigestNode {
   // `first` of the earliest such digest up to this one; UINT64_MAX if there is none.
   uint64_t open_from = UINT64_MAX;
   uint64_t bin_ns = kDigestBinWidths;  // of `sums`, a power of two
-  bool has_other_names = false;         // DigestSums::has_other_names
+  bool has_other_names = false;        // DigestSums::has_other_names
   // How far earlier digests cover, and how far these and this one do.
   DigestCoverTimes covered_before_ns = {};
   DigestCoverTimes covered_until_ns = {};

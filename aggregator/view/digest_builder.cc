@@ -126,8 +126,8 @@ class DigestMaker {
   // Takes the spans that are open at the end of the digest before.
   absl::Status Inherit(const DigestNode& before);
   absl::Status Add(const TimelineRecord& record);
-  // Completes the node. Fails if too many spans end behind the digest. Those whose stop is before `stale_ns` and did
-  // not come, because its chunk is damaged, are forgotten before that.
+  // Completes the node. Fails if too many spans end behind the digest. Those whose stop is before
+  // `stale_ns` and did not come, because its chunk is damaged, are forgotten before that.
   absl::Status Finish(uint64_t stale_ns);
   bool has_open() const { return has_open_; }
 

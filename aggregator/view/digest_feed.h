@@ -120,8 +120,8 @@ class DigestFeed {
 
   // With DigestUse::kSums and kBins the following take the place of Next.
 
-  // Returns the next digest that begins no later than `start_ns`, or nullptr. Digests that cannot be
-  // read are counted as unreadable.
+  // Returns the next digest that begins no later than `start_ns`, or nullptr. Digests that cannot
+  // be read are counted as unreadable.
   const DigestedSums* NextSums(uint64_t start_ns);
   // Returns the next span from before the window that no sums have, and that was not read. Called
   // once everything from before the window has been read.

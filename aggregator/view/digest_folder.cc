@@ -141,9 +141,8 @@ absl::StatusOr<DigestNode> JoinDigests(const std::vector<DigestNode>& nodes) {
     return std::min(width_ns, kDigestWidthMax / kDigestFanOut) * kDigestFanOut;
   };
   const uint64_t width_ns = coarser(joined.width_ns);
-  ASSIGN_OR_RETURN(
-      DigestNode result,
-      WithoutUnusedNames(LimitDigest(FoldDigest(std::move(joined), width_ns))));
+  ASSIGN_OR_RETURN(DigestNode result,
+                   WithoutUnusedNames(LimitDigest(FoldDigest(std::move(joined), width_ns))));
   result.bin_ns = coarser(result.bin_ns);
   DigestSumsJoiner sums(result.bin_ns);
   for (const DigestNode& node : nodes) sums.Add(node.sums, node.bin_ns);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as the head, items and sums of a digest, each with its length in front, as a damaged disk or a backup of unknown origin may hold it. What is
-// accepted is the same after it is written and read again, and no event is lost when it is joined
-// or made coarser.
+// Any bytes as the head, items and sums of a digest, each with its length in front, as a damaged
+// disk or a backup of unknown origin may hold it. What is accepted is the same after it is written
+// and read again, and no event is lost when it is joined or made coarser.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -48,8 +48,8 @@ void FuzzDigest(std::string_view value) {
   const std::string_view items = TakePart(value);
   const auto node = DecodeWhole(head, items, TakePart(value));
   if (!node.ok()) return;
-  const auto again = DecodeWhole(EncodeDigestHead(*node), EncodeDigestItems(*node),
-                                 EncodeDigestSums(node->sums));
+  const auto again =
+      DecodeWhole(EncodeDigestHead(*node), EncodeDigestItems(*node), EncodeDigestSums(node->sums));
   CheckDigest(again.ok() && again->items == node->items && again->rows == node->rows &&
               again->names == node->names && again->incoming == node->incoming &&
               again->pending == node->pending);

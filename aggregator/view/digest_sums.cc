@@ -41,7 +41,8 @@ bool ReadRuns(uint64_t bins, uint64_t count_max, StoredBytesReader& in,
     const uint64_t gap = in.Uint();
     run.count = gap % 2 == 1 ? in.Uint() : 1;
     run.value = in.Uint();
-    if (!in.ok() || run.count == 0 || run.count > count_max || gap / 2 > bins - end || run.count > bins - end - gap / 2) {
+    if (!in.ok() || run.count == 0 || run.count > count_max || gap / 2 > bins - end ||
+        run.count > bins - end - gap / 2) {
       return false;
     }
     run.begin = end + gap / 2;
@@ -97,8 +98,8 @@ const DigestName& DigestSums::OtherName() {
 }
 
 bool DigestSums::has_other_names() const {
-  return std::ranges::any_of(
-      names, [](const DigestNameSums& name) { return name.name == OtherName(); });
+  return std::ranges::any_of(names,
+                             [](const DigestNameSums& name) { return name.name == OtherName(); });
 }
 
 // Events come in the order of time, so that most runs are the one before.
@@ -139,8 +140,8 @@ std::vector<DigestRun> DigestRunSum::Take() {
     for (; i < edges_.size() && edges_[i].first == at; ++i) value += edges_[i].second;
     if (value == 0 || i == edges_.size()) continue;
     const DigestRun run{at, edges_[i].first - at, value};
-    const bool continues = !runs.empty() && runs.back().value == value &&
-                           runs.back().begin + runs.back().count == at;
+    const bool continues =
+        !runs.empty() && runs.back().value == value && runs.back().begin + runs.back().count == at;
     if (continues) {
       runs.back().count += run.count;
     } else {
@@ -219,8 +220,8 @@ DigestSums DigestSumsJoiner::Take() {
 
 uint64_t LimitSums(DigestSums& sums, uint64_t bin_ns) {
   const auto is_within = [&] {
-    return std::ranges::all_of(sums.bins,
-                               [](const auto& runs) { return runs.size() <= limits::kDigestRunsMax; });
+    return std::ranges::all_of(
+        sums.bins, [](const auto& runs) { return runs.size() <= limits::kDigestRunsMax; });
   };
   while (!is_within() && bin_ns < kDigestWidthMax) {
     DigestSumsJoiner joiner(bin_ns * 2);
@@ -301,7 +302,8 @@ DigestSums DigestSummer::Take(const std::vector<DigestName>& names) {
     names_[i].name = names[i];
     names_[i].begun = begun_[i].Take();
     // Names of inherited spans alone matter, too: their own time shrinks.
-    if (names_[i].events() > 0 || names_[i].self_ns != 0) sums.names.push_back(std::move(names_[i]));
+    if (names_[i].events() > 0 || names_[i].self_ns != 0)
+      sums.names.push_back(std::move(names_[i]));
   }
   joiner.Add(sums, bin_ns_);
   return joiner.Take();

@@ -89,8 +89,8 @@ struct DigestSums {
 inline constexpr uint64_t kDigestSlotBins = 16;
 
 std::string EncodeDigestSums(const DigestSums& sums);
-// Decodes sums whose bins are `bin_ns` wide. Fails with DATA_LOSS for another version, and for bytes
-// that EncodeDigestSums does not write.
+// Decodes sums whose bins are `bin_ns` wide. Fails with DATA_LOSS for another version, and for
+// bytes that EncodeDigestSums does not write.
 absl::StatusOr<DigestSums> DecodeDigestSums(std::string_view value, uint64_t bin_ns);
 
 // Adds up the sums of consecutive digests, whose bins may have different widths.
@@ -111,8 +111,8 @@ class DigestSumsJoiner {
   absl::flat_hash_map<DigestName, size_t> name_of_;
 };
 
-// Doubles the width of the bins until no list has more than limits::kDigestRunsMax runs. Returns the
-// new width.
+// Doubles the width of the bins until no list has more than limits::kDigestRunsMax runs. Returns
+// the new width.
 uint64_t LimitSums(DigestSums& sums, uint64_t bin_ns);
 
 // Makes the sums of one group of chunks from its events, in the order of their starts. Used by one
@@ -155,8 +155,8 @@ class DigestSummer {
   const uint64_t bin_ns_;
   DigestCoverTimes covered_ns_;
   std::array<DigestRunSum, kDigestMeasures> bins_;
-  std::vector<DigestNameSums> names_;  // by number
-  std::vector<DigestRunSum> begun_;    // by number
+  std::vector<DigestNameSums> names_;        // by number
+  std::vector<DigestRunSum> begun_;          // by number
   std::vector<std::vector<OpenSpan>> open_;  // by row, the innermost last
 };
 

@@ -237,10 +237,12 @@ TEST(DigestSumsTest, CountsCoveredTimeOnceAndOwnTimeByName) {
   add(100, 200, 1);
   summer.Add({.start_ns = 300, .end_ns = 300, .name = 1});
   const DigestSums sums = summer.Take({{"outer", "rt"}, {"inner", "rt"}});
-  EXPECT_THAT(ValuesOf(sums.of(DigestMeasure::kOther)),
-              ElementsAre(std::pair(0, 28), std::pair(1, 128), std::pair(2, 128), std::pair(3, 16)));
-  EXPECT_THAT(ValuesOf(sums.of(DigestMeasure::kWait)),
-              ElementsAre(std::pair(0, 38), std::pair(1, 128), std::pair(2, 128), std::pair(3, 16)));
+  EXPECT_THAT(
+      ValuesOf(sums.of(DigestMeasure::kOther)),
+      ElementsAre(std::pair(0, 28), std::pair(1, 128), std::pair(2, 128), std::pair(3, 16)));
+  EXPECT_THAT(
+      ValuesOf(sums.of(DigestMeasure::kWait)),
+      ElementsAre(std::pair(0, 38), std::pair(1, 128), std::pair(2, 128), std::pair(3, 16)));
   EXPECT_THAT(ValuesOf(sums.of(DigestMeasure::kBegun)),
               ElementsAre(std::pair(0, 2), std::pair(2, 1)));
   ASSERT_EQ(sums.names.size(), 2u);

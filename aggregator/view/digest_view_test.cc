@@ -235,9 +235,8 @@ class DigestViewTest : public ViewFixture {
     const std::vector<uint32_t> streams = AllStreams();
     absl::flat_hash_set<uint32_t> excluded;
     while (true) {
-      auto feed =
-          DigestFeed::Make(store_->digests(), source_, {source_.description(), clocks_, streams},
-                           window, excluded);
+      auto feed = DigestFeed::Make(store_->digests(), source_,
+                                   {source_.description(), clocks_, streams}, window, excluded);
       EXPECT_TRUE(feed.ok()) << feed.status();
       auto digests = std::make_unique<DigestFeed>(*std::move(feed));
       SelectedStreams masked(source_, source_.description(), streams, UINT64_MAX, digests.get());
@@ -263,11 +262,10 @@ class DigestViewTest : public ViewFixture {
       NameSummary exact(by, {from_ns, to_ns});
       ReadFrom(source_, exact, {from_ns, to_ns});
       std::optional<NameSummary> digested;
-      const auto feed = ReadDigested({from_ns, to_ns, UINT64_MAX, DigestUse::kSums},
-                                     [&](DigestFeed* digests) -> Exporter& {
-                                       return digested.emplace(
-                                           by, NameSummary::Window{from_ns, to_ns}, digests);
-                                     });
+      const auto feed = ReadDigested(
+          {from_ns, to_ns, UINT64_MAX, DigestUse::kSums}, [&](DigestFeed* digests) -> Exporter& {
+            return digested.emplace(by, NameSummary::Window{from_ns, to_ns}, digests);
+          });
       EXPECT_EQ(WithoutReading(digested->Json(true), has_self),
                 WithoutReading(exact.Json(true), has_self))
           << from_ns - kBase << " to " << to_ns - kBase;
@@ -339,11 +337,10 @@ class DigestViewTest : public ViewFixture {
     BusyMap exact(metric, wide);
     ReadFrom(source_, exact, {wide.from_ns, wide.to_ns});
     std::optional<BusyMap> digested;
-    const auto feed = ReadDigested({from_ns, to_ns, column_ns, DigestUse::kBins},
-                                   [&](DigestFeed* digests) -> Exporter& {
-                                     return digested.emplace(
-                                         metric, HeatWindow{from_ns, to_ns, columns}, digests);
-                                   });
+    const auto feed = ReadDigested(
+        {from_ns, to_ns, column_ns, DigestUse::kBins}, [&](DigestFeed* digests) -> Exporter& {
+          return digested.emplace(metric, HeatWindow{from_ns, to_ns, columns}, digests);
+        });
     ASSERT_LE(feed->bin_max_ns(), column_ns) << "choose wider columns";
     const size_t rows = source_.description().streams.size();
     const auto expected = ValuesOf(exact.Take(), rows, columns + 2);
@@ -403,8 +400,8 @@ class DigestViewTest : public ViewFixture {
         const uint64_t begin_ns = at_ns + 1 + j * (length_ns / inner);
         ++id;
         events.push_back({begin_ns, Phase::kStart, "nrt_load", id, 7});
-        events.push_back({begin_ns + 1 + random_() % (length_ns / inner - 2), Phase::kStop,
-                          "nrt_load", id, 7});
+        events.push_back(
+            {begin_ns + 1 + random_() % (length_ns / inner - 2), Phase::kStop, "nrt_load", id, 7});
       }
       events.push_back({at_ns + length_ns, Phase::kStop, type, outer_id, 7});
     }

@@ -160,8 +160,8 @@ bool EventQuery::CanMatchAt(const Place& place) const {
 
 bool EventQuery::depends_on_names_only() const {
   return std::ranges::none_of(terms_, [](const Term& term) {
-    return term.kind == Kind::kText || term.kind == Kind::kArgument ||
-           term.kind == Kind::kLonger || term.kind == Kind::kShorter;
+    return term.kind == Kind::kText || term.kind == Kind::kArgument || term.kind == Kind::kLonger ||
+           term.kind == Kind::kShorter;
   });
 }
 

@@ -47,8 +47,8 @@ void NameSummary::CountSelf(uint32_t row, uint64_t start_ns, uint64_t end_ns, si
   std::vector<OpenSpan>& open = open_[row];
   while (!open.empty() && open.back().end_ns <= start_ns) open.pop_back();
   const auto inside_ns = [&](uint64_t until_ns) {
-    return static_cast<int64_t>(SubtractSaturating(std::min(until_ns, window_.to_ns),
-                                                   std::max(start_ns, window_.from_ns)));
+    return static_cast<int64_t>(
+        SubtractSaturating(std::min(until_ns, window_.to_ns), std::max(start_ns, window_.from_ns)));
   };
   lines_[line].self_ns += inside_ns(end_ns);
   // A span that overlaps its parent's end takes from it only what is inside.

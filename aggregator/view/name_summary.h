@@ -27,8 +27,8 @@ class NameSummary final : public ViewCollector {
     uint64_t from_ns = 0;
     uint64_t to_ns = 1;
   };
-  // `digests`, made with DigestUse::kSums, have the events of chunks that are not read; nullptr: all
-  // are read. Must outlive this.
+  // `digests`, made with DigestUse::kSums, have the events of chunks that are not read; nullptr:
+  // all are read. Must outlive this.
   NameSummary(By by, const Window& window, DigestFeed* digests = nullptr);
 
   absl::Status Begin(const TimelineHeader& header) override;

@@ -36,10 +36,7 @@ class StepMap final : public Exporter {
   // is how many steps of frameworks are kept; a test sets fewer.
   explicit StepMap(By by, const HeatWindow& window, const TimeSample& sample = {},
                    size_t framework_steps_max = limits::kViewFrameworkStepsMax)
-      : by_(by),
-        sample_(sample),
-        framework_steps_max_(framework_steps_max),
-        axis_(window.columns) {
+      : by_(by), sample_(sample), framework_steps_max_(framework_steps_max), axis_(window.columns) {
     answer_ = {.metric = "step", .unit = "ns", .window = window};
   }
 

@@ -29,7 +29,8 @@ struct TimeSample {
                             static_cast<double>(std::max<uint64_t>(chunks, 1));
     TimeSample sample{.from_ns = from_ns};
     // A stretch of two chunks touches three.
-    sample.every = std::max<uint64_t>((chunks + chunks / 2) / std::max<uint64_t>(chunks_max, 1), 1) + 1;
+    sample.every =
+        std::max<uint64_t>((chunks + chunks / 2) / std::max<uint64_t>(chunks_max, 1), 1) + 1;
     sample.stretch_ns = std::clamp<uint64_t>(
         std::max(length_ns / (kStretches * sample.every), static_cast<uint64_t>(2 * chunk_ns)), 1,
         length_ns);
@@ -54,7 +55,8 @@ struct TimeSample {
   // Says what was read, for an answer.
   std::string Describe() const {
     return fmt::format(
-        "a sample: one of every {} stretches of {} was read, because the window has too many chunks",
+        "a sample: one of every {} stretches of {} was read, because the window has too many "
+        "chunks",
         every, FormatSeconds(stretch_ns));
   }
 

@@ -310,7 +310,7 @@ TEST(DigestSumsTest, BecomeCoarserAtTheLimit) {
   }
   uint64_t before = 0;
   for (const DigestRun& run : sums.of(DigestMeasure::kBegun)) before += run.value;
-  EXPECT_EQ(LimitSums(sums, 64), 256u);
+  EXPECT_EQ(LimitSums(sums, 64), 512u);
   uint64_t after = 0;
   for (const DigestRun& run : sums.of(DigestMeasure::kBegun)) after += run.count * run.value;
   EXPECT_EQ(after, before);

@@ -8,7 +8,6 @@
 
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/view/digest.h"
-#include "aggregator/view/digest_feed.h"
 #include "lib/base/json_writer.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/view_limits.h"

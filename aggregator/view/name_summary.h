@@ -9,14 +9,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "aggregator/derive/summary.h"
 #include "aggregator/export/rows/event_attributes.h"
+#include "aggregator/view/digest_feed.h"
 #include "aggregator/view/view_collector.h"
 
 namespace neurontrace {
-
-class DigestFeed;
-struct DigestedCrossing;
-struct DigestedEvent;
-struct DigestedSums;
 
 // Sums up the events of a window by name or by rank: how many, how long in total and by themselves,
 // and how the lengths are distributed. Json returns the table. Used by one thread at a time.

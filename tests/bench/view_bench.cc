@@ -87,6 +87,7 @@ class ViewBench : private ViewClocks {
   ViewBench(std::string path, const BenchSize& size, uint64_t views)
       : path_(std::move(path)), views_asked_(views) {
     made_.streams = size.ranks;
+    made_.is_varied = true;
     made_.seconds =
         std::max<uint64_t>(size.events / (uint64_t{made_.events_per_chunk()} * size.ranks), 1);
     std::filesystem::remove_all(path_);
@@ -114,6 +115,7 @@ class ViewBench : private ViewClocks {
     Fill();
     Figure("fill, s", put_ms_ / 1'000);
     Figure("fill, M events/s", events / put_ms_ / 1'000);
+    Figure("chunks, bytes an event", static_cast<double>(column_bytes_) / events);
     Figure("store, MiB", static_cast<double>(store_->bytes()) / (1 << 20));
     ResetPeakMemory();
     auto begin = BenchClock::now();
@@ -204,6 +206,7 @@ class ViewBench : private ViewClocks {
         std::exit(1);
       }
       put_ms_ += MillisSince(begin);
+      column_bytes_ += columns.size() * group.size();
     }
   }
 
@@ -324,7 +327,8 @@ class ViewBench : private ViewClocks {
   std::unique_ptr<Store> store_;
   std::unique_ptr<CaptureViews> views_;
   std::vector<std::pair<std::string, double>> figures_;
-  double put_ms_ = 0;
+  double put_ms_ = 0;  // of all chunks
+  uint64_t column_bytes_ = 0;
   uint64_t digest_bytes_ = 0;
 };
 

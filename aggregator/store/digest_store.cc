@@ -14,33 +14,7 @@ namespace {
 
 constexpr std::string_view kReading = "reading digests";
 
-// Returns the digest under the iterator if it belongs to this level of the stream.
-absl::StatusOr<std::optional<StoredDigest>> DigestAt(const rocksdb::Iterator& it,
-                                                     const CaptureId& capture, uint32_t stream,
-                                                     uint8_t level) {
-  if (!it.Valid()) {
-    RETURN_IF_ERROR(FromRocksDb(it.status(), kReading));
-    return std::nullopt;
-  }
-  const auto key = keys::ParseDigest(ToView(it.key()));
-  if (!key) return DataLoss("malformed key in {}", FamilyName(Family::kDigests));
-  if (key->capture != capture || key->stream != stream || key->level != level) return std::nullopt;
-  return StoredDigest{.level = level, .first = key->first, .value = it.value().ToString()};
-}
-
 }  // namespace
-
-DigestReader::DigestReader(std::unique_ptr<rocksdb::Iterator> iterator)
-    : iterator_(std::move(iterator)) {}
-
-DigestReader::~DigestReader() = default;
-
-absl::StatusOr<std::optional<StoredDigest>> DigestReader::Next(const CaptureId& capture,
-                                                               uint32_t stream, uint8_t level,
-                                                               uint64_t from) {
-  iterator_->Seek(ToSlice(keys::Digest(capture, stream, level, from)));
-  return DigestAt(*iterator_, capture, stream, level);
-}
 
 std::unique_ptr<DigestReader> DigestStore::OpenReader() const {
   return std::make_unique<DigestReader>(std::unique_ptr<rocksdb::Iterator>(
@@ -66,10 +40,7 @@ absl::StatusOr<std::optional<StoredDigest>> DigestStore::Next(const CaptureId& c
 absl::StatusOr<std::optional<StoredDigest>> DigestStore::Last(const CaptureId& capture,
                                                               uint32_t stream,
                                                               uint8_t level) const {
-  const std::unique_ptr<rocksdb::Iterator> it(
-      database_.db().NewIterator({}, database_.family(Family::kDigests)));
-  it->SeekForPrev(ToSlice(keys::Digest(capture, stream, level, UINT64_MAX)));
-  return DigestAt(*it, capture, stream, level);
+  return OpenReader()->Last(capture, stream, level);
 }
 
 absl::Status DigestStore::DeleteRange(const CaptureId& capture, uint32_t stream, uint8_t level,

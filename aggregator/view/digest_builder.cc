@@ -16,6 +16,7 @@
 #include "aggregator/timeline/timeline_reader.h"
 #include "aggregator/view/counter_values.h"
 #include "aggregator/view/digest_folder.h"
+#include "aggregator/view/digest_summer.h"
 #include "aggregator/view/digest_tables.h"
 #include "aggregator/view/span_answer.h"
 #include "lib/base/status.h"

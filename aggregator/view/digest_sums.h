@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "aggregator/derive/duration_sketch.h"
+#include "aggregator/view/digest_run_sum.h"
 
 namespace neurontrace {
 
@@ -31,28 +32,6 @@ inline constexpr size_t kDigestCovers = 3;
 // Times by cover. Spans are counted in the order of their starts, each from where those before it
 // end, so that the covers of consecutive digests can be added.
 using DigestCoverTimes = std::array<uint64_t, kDigestCovers>;
-
-// Consecutive bins that have the same value. Bin N of width W is [N * W, (N + 1) * W) in raw time.
-struct DigestRun {
-  uint64_t begin = 0;  // the first bin
-  uint64_t count = 1;
-  uint64_t value = 0;
-  friend bool operator==(const DigestRun&, const DigestRun&) = default;
-};
-
-// Adds runs of bins up. A plain value.
-class DigestRunSum {
- public:
-  void Add(const DigestRun& run);
-  // Adds a run of bins that are narrower by this factor.
-  void AddFolded(const DigestRun& run, uint64_t factor);
-  // Returns the runs of bins whose sum is not 0, in their order, as few as possible.
-  std::vector<DigestRun> Take();
-
- private:
-  // By how much the value changes at a bin, modulo 2^64.
-  std::vector<std::pair<uint64_t, uint64_t>> edges_;
-};
 
 // The events of one name.
 struct DigestNameSums {
@@ -114,50 +93,5 @@ class DigestSumsJoiner {
 // Doubles the width of the bins until no list has more than limits::kDigestRunsMax runs. Returns
 // the new width.
 uint64_t LimitSums(DigestSums& sums, uint64_t bin_ns);
-
-// Makes the sums of one group of chunks from its events, in the order of their starts. Used by one
-// thread at a time.
-class DigestSummer {
- public:
-  struct Event {
-    uint64_t start_ns = 0;  // raw
-    uint64_t end_ns = 0;    // UINT64_MAX: it is open
-    uint32_t row = 0;
-    uint32_t name = 0;
-    bool is_span = false;
-    // Whether start and stop are known and make sense.
-    bool has_length = false;
-    // Counts as covered time, as spans that are open do.
-    bool is_cover = false;
-    bool is_hardware = false;
-    bool is_wait = false;
-  };
-  // `covered_ns` is how far earlier digests cover.
-  DigestSummer(uint64_t bin_ns, const DigestCoverTimes& covered_ns)
-      : bin_ns_(bin_ns), covered_ns_(covered_ns) {}
-  // A span of an earlier digest that is still open. Called before Add, in the order of the starts.
-  void Inherit(uint32_t row, uint32_t name, uint64_t stop_ns);
-  void Add(const Event& event);
-
-  const DigestCoverTimes& covered_ns() const { return covered_ns_; }
-  // Returns the sums; `names` are those that the numbers of events mean.
-  DigestSums Take(const std::vector<DigestName>& names);
-
- private:
-  struct OpenSpan {
-    uint64_t end_ns = 0;
-    uint32_t name = 0;
-  };
-  void Cover(DigestMeasure measure, uint64_t begin_ns, uint64_t end_ns);
-  DigestNameSums& NameAt(uint32_t name);
-  void CountSelf(const Event& event);
-
-  const uint64_t bin_ns_;
-  DigestCoverTimes covered_ns_;
-  std::array<DigestRunSum, kDigestMeasures> bins_;
-  std::vector<DigestNameSums> names_;        // by number
-  std::vector<DigestRunSum> begun_;          // by number
-  std::vector<std::vector<OpenSpan>> open_;  // by row, the innermost last
-};
 
 }  // namespace neurontrace

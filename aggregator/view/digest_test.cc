@@ -10,6 +10,7 @@
 #include <string>
 
 #include "aggregator/view/digest_folder.h"
+#include "aggregator/view/digest_summer.h"
 #include "aggregator/view/span_answer.h"
 #include "lib/trace/view_limits.h"
 

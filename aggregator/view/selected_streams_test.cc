@@ -141,7 +141,7 @@ TEST_F(SelectedStreamsTest, ReadsTheChunksOfASample) {
 }
 
 TEST(TimeSampleTest, IsEvenOverTheWindow) {
-  // 100 streams of 1,000 chunks, of which a tenth may be read.
+  // 100 streams of 1,000 chunks; a tenth of these may be read.
   const TimeSample sample = TimeSample::Of(5'000, 1'005'000, 100, 100'000, 10'000);
   EXPECT_EQ(sample.every, 16u);
   EXPECT_EQ(sample.stretch_ns, 2'000u) << "two chunks";

@@ -27,6 +27,7 @@
 #include "aggregator/operator/operator_service.h"
 #include "aggregator/operator/streaming_call_limiter.h"
 #include "aggregator/reference/reference_timescale.h"
+#include "aggregator/retention/changed_retentions.h"
 #include "aggregator/retention/preview_reaper.h"
 #include "aggregator/session/capture_arming.h"
 #include "aggregator/session/coordinator.h"
@@ -34,8 +35,10 @@
 #include "aggregator/storage/session_store.h"
 #include "aggregator/storage/storage.h"
 #include "aggregator/triggers/trigger_service.h"
+#include "aggregator/view/capture_insight.h"
 #include "aggregator/view/digest_service.h"
 #include "aggregator/view/view_service.h"
+#include "aggregator/watch/live_insight.h"
 #include "aggregator/web/page_service.h"
 #include "lib/base/clock.h"
 #include "lib/base/event_loop.h"
@@ -234,6 +237,7 @@ class Aggregator::Core final : private CommitObserver {
   void OnWriteHealth(const absl::Status& status) override;
   // Adds the warning to the capture's record, on the sequence.
   void OnConflict(const CaptureId& capture, const std::string& what) override;
+  void OnStored(const ReceivedChunk& chunk) override { live_insight_.OnStored(chunk); }
   // Adds the conditions of /readyz and /healthz.
   void DeclareHealth();
   // Called before Restore, so that observers miss nothing.
@@ -242,6 +246,8 @@ class Aggregator::Core final : private CommitObserver {
   void Restore();
   // On the sequence.
   std::vector<StatusTable> StatusTables();
+  OperatorDeps MakeOperatorDeps();
+  Maintenance::Deps MakeMaintenanceDeps();
 
   // Members are built in this order and destroyed in reverse; each may use those above it.
   const std::unique_ptr<World> world_;
@@ -253,8 +259,10 @@ class Aggregator::Core final : private CommitObserver {
   DaemonProcess process_;
   StreamingCallLimiter watches_;
   ViewService views_;
+  CaptureInsight insight_;
   DigestService digests_;
   PreviewReaper previews_;
+  ChangedRetentions changed_retentions_;
   CaptureAudit capture_audit_;
   SessionStore sessions_;
   CaptureWatch watch_;
@@ -262,6 +270,7 @@ class Aggregator::Core final : private CommitObserver {
   Coordinator coordinator_;  // used on the sequence only, once it runs
   TriggerService triggers_;
   AgentReports reports_;
+  LiveInsight live_insight_;
   IngestService ingest_;
   PageService page_;
   OperatorService operator_service_;
@@ -285,6 +294,7 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
               .registry = *world_->registry,
               .clock = world_->clock,
               .callers_have_names = security_.has_tls()}),
+      insight_({owners_.storage->store(), *owners_.clocks, world_->clock}),
       digests_({owners_.storage->store(), *world_->registry}),
       previews_(owners_.storage->store(), world_->clock),
       capture_audit_(owners_.access->audit()),
@@ -301,6 +311,10 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                  owners_.access->audit()}),
       reports_(coordinator_, owners_.storage->store().chunks(), connections_,
                owners_.storage->store().aggregator_id(), &triggers_),
+      live_insight_({.registry = *world_->registry,
+                     .clock = world_->clock,
+                     .clocks = *owners_.clocks,
+                     .sequence = world_->sequence}),
       ingest_({.sequence = world_->sequence,
                .reports = reports_,
                .connections = connections_,
@@ -311,30 +325,9 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                .clock = world_->clock}),
       page_(PageOptions(config),
             {*owners_.access, *world_->registry, world_->clock, world_->random}),
-      operator_service_({.sequence = world_->sequence,
-                         .coordinator = coordinator_,
-                         .triggers = triggers_,
-                         .store = owners_.storage->store(),
-                         .quota = owners_.storage->quota(),
-                         .leases = owners_.exports->leases(),
-                         .clocks = *owners_.clocks,
-                         .exporter = *owners_.exports,
-                         .exports = owners_.exports->calls(),
-                         .standing_exports = owners_.exports->standing(),
-                         .watches = watches_,
-                         .viewer = views_,
-                         .views = views_.calls(),
-                         .watch = watch_,
-                         .page = page_,
-                         .access = *owners_.access,
-                         .metrics = capture_metrics_,
-                         .clock = world_->clock,
-                         .started_realtime_ns = world_->clock.RealtimeNs()}),
+      operator_service_(MakeOperatorDeps()),
       began_monotonic_ns_(world_->clock.MonotonicNs()),
-      maintenance_({world_->sequence, world_->turns, coordinator_, triggers_, watches_,
-                    views_.calls(), *owners_.exports, *owners_.access, page_, *owners_.storage,
-                    previews_, ingest_.canary_ages(), *owners_.clocks, *owners_.clock_steps,
-                    process_, security_, *world_->registry, metrics_, world_->clock}) {
+      maintenance_(MakeMaintenanceDeps()) {
   DeclareHealth();
   AddObservers();
   Restore();  // before the sequence runs: until then this thread may use the coordinator
@@ -342,10 +335,62 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
   owners_.exports->standing().Begin();
 }
 
+// Called while the members are built: those above the service exist.
+OperatorDeps Aggregator::Core::MakeOperatorDeps() {
+  return {.sequence = world_->sequence,
+          .coordinator = coordinator_,
+          .triggers = triggers_,
+          .store = owners_.storage->store(),
+          .quota = owners_.storage->quota(),
+          .leases = owners_.exports->leases(),
+          .changed_retentions = changed_retentions_,
+          .clocks = *owners_.clocks,
+          .exporter = *owners_.exports,
+          .exports = owners_.exports->calls(),
+          .standing_exports = owners_.exports->standing(),
+          .watches = watches_,
+          .viewer = views_,
+          .views = views_.calls(),
+          .explainer = insight_,
+          .live_insight = &live_insight_,
+          .watch = watch_,
+          .page = page_,
+          .live_insight = &live_insight_,
+          .access = *owners_.access,
+          .metrics = capture_metrics_,
+          .clock = world_->clock,
+          .started_realtime_ns = world_->clock.RealtimeNs()};
+}
+
+Maintenance::Deps Aggregator::Core::MakeMaintenanceDeps() {
+  return {world_->sequence,
+          world_->turns,
+          coordinator_,
+          triggers_,
+          live_insight_,
+          watches_,
+          views_.calls(),
+          *owners_.exports,
+          *owners_.access,
+          page_,
+          *owners_.storage,
+          previews_,
+          changed_retentions_,
+          ingest_.canary_ages(),
+          *owners_.clocks,
+          *owners_.clock_steps,
+          process_,
+          security_,
+          *world_->registry,
+          metrics_,
+          world_->clock};
+}
+
 Aggregator::Core::~Core() {
   // If the server could not start, nobody has called it yet.
   BeginShutdown();
-  // Retention ends first, then the sequence, then the pages, which ask the sequence.
+  // Verdicts and retention end first, then the sequence, then the pages, which ask the sequence.
+  live_insight_.End();
   maintenance_.End();  // while the sequence runs, which it asks
   world_->sequence.Quit();
   sequence_thread_.join();
@@ -366,6 +411,8 @@ void Aggregator::Core::AddObservers() {
   coordinator_.AddObserver(watch_);
   coordinator_.AddObserver(triggers_);
   coordinator_.AddObserver(capture_metrics_);
+  coordinator_.AddObserver(live_insight_);
+  live_insight_.AddObserver(triggers_);
 }
 
 // Orders for a moment need the clocks, which exist by now. Triggers and previews learn of captures
@@ -402,6 +449,7 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> Aggregator::Core::StartServer(
                                           &owners_.clocks->gateway(), &operator_service_}}));
   world_->health.Set(kServingCondition, true);
   digests_.Begin();
+  live_insight_.Begin();
   return server;
 }
 

@@ -490,9 +490,36 @@ TEST_F(CaptureCommandTest, AddsAndRemovesTags) {
   EXPECT_EQ(RunCli({"captures", "tag", kCaptureId, ""}), kExitUsage);
 }
 
+TEST_F(CaptureCommandTest, ChangesHowLongACaptureIsKept) {
+  service_.capture.set_stopped_realtime_ns(1'700'000'000'000'000'000);
+  EXPECT_EQ(RunCli({"captures", "keep", kCaptureId, "--for", "30h"}), kExitDone);
+  EXPECT_EQ(out_, std::string(kCaptureId) +
+                      " is kept for 30 h 0 min after its end, until about 2023-11-16 04:13:20Z\n");
+  ASSERT_EQ(service_.updates.size(), 1u);
+  EXPECT_EQ(service_.updates[0].retention_ns(), 108'000'000'000'000u);
+  EXPECT_FALSE(service_.updates[0].has_starred());
+  EXPECT_EQ(RunCli({"captures", "keep", kCaptureId, "--forever"}), kExitDone);
+  EXPECT_EQ(out_, std::string(kCaptureId) + " is kept until somebody deletes it\n");
+  EXPECT_TRUE(service_.updates[1].has_retention_ns());
+  service_.capture.mutable_spec()->set_mode(v1::CAPTURE_MODE_CONTINUOUS);
+  EXPECT_EQ(RunCli({"captures", "keep", kCaptureId, "--for", "10m"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("keeps events of the last 10 min"));
+}
+
+TEST_F(CaptureCommandTest, KeepNeedsOneTime) {
+  EXPECT_EQ(RunCli({"captures", "keep", kCaptureId}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--for 30d or --forever"));
+  EXPECT_EQ(RunCli({"captures", "keep", kCaptureId, "--for", "1d", "--forever"}), kExitUsage);
+  EXPECT_EQ(RunCli({"captures", "keep", kCaptureId, "--for", "0s"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("greater than 0"));
+  EXPECT_EQ(RunCli({"captures", "keep", kCaptureId, "--for", "soon"}), kExitUsage);
+  EXPECT_EQ(RunCli({"captures", "keep", "01XX", "--forever"}), kExitFailed);
+  EXPECT_EQ(service_.updates.size(), 1u);
+}
+
 TEST_F(CaptureCommandTest, CompletionOffersTheChanges) {
   EXPECT_EQ(RunCli({"__complete", "captures", ""}), kExitDone);
-  for (const char* const command : {"rename\t", "star\t", "unstar\t", "tag\t"}) {
+  for (const char* const command : {"rename\t", "star\t", "unstar\t", "tag\t", "keep\t"}) {
     EXPECT_THAT(out_, HasSubstr(command));
   }
   EXPECT_EQ(RunCli({"__complete", "captures", "tag", "--rem"}), kExitDone);

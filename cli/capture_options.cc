@@ -104,13 +104,6 @@ absl::Status TakeEvents(const CaptureOptions& options, v1::CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
-// Parses a duration, to ns. Refuses 0, which the aggregator would understand as unlimited.
-absl::StatusOr<uint64_t> ParseSpan(std::string_view option, const std::string& text) {
-  ASSIGN_OR_RETURN(const uint64_t ns, ParseDuration(text));
-  if (ns == 0) return InvalidArgument("{} {}: must be greater than 0", option, text);
-  return ns;
-}
-
 // Parses an execution number of at least 1; the whole text must be digits.
 absl::StatusOr<uint64_t> ParseExecution(std::string_view option, const std::string& text) {
   uint64_t number = 0;

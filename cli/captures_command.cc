@@ -19,6 +19,7 @@
 #include "cli/text.h"
 #include "lib/base/standard_streams.h"
 #include "lib/base/status.h"
+#include "lib/base/time_units.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -98,6 +99,8 @@ struct CapturesOptions {
   bool remove = false;
   std::string job;
   std::vector<std::string> tags;
+  std::string keep_for;
+  bool forever = false;
   CertificateView view;
 };
 
@@ -296,6 +299,67 @@ int TagCapture(Context& context, const CapturesOptions& options) {
   return kExitDone;
 }
 
+// Returns how long a capture is kept, as the end of a sentence.
+std::string FormatRetention(const v1::Capture& capture) {
+  const uint64_t kept_ns = capture.spec().retention_ns();
+  if (capture.spec().mode() == v1::CAPTURE_MODE_CONTINUOUS) {
+    return kept_ns == 0 ? "keeps its latest events, while its size allows"
+                        : "keeps events of the last " + FormatDuration(kept_ns);
+  }
+  if (kept_ns == 0) return "is kept until somebody deletes it";
+  if (capture.stopped_realtime_ns() == 0) {
+    return fmt::format("is kept for {} after its end", FormatDuration(kept_ns));
+  }
+  return fmt::format("is kept for {} after its end, until about {}", FormatDuration(kept_ns),
+                     FormatTime(AddSaturating(capture.stopped_realtime_ns(), kept_ns)));
+}
+
+int KeepCapture(Context& context, const CapturesOptions& options) {
+  if (options.keep_for.empty() != options.forever) {
+    return FailUsage(InvalidArgument("choose how long: --for 30d or --forever"));
+  }
+  v1::UpdateCaptureRequest request;
+  request.set_capture_id(options.id);
+  request.set_retention_ns(0);
+  if (!options.forever) {
+    const auto ns = ParseSpan("--for", options.keep_for);
+    if (!ns.ok()) return FailUsage(ns.status());
+    request.set_retention_ns(*ns);
+  }
+  v1::Capture capture;
+  if (const auto status = UpdateCapture(context, request, capture); !status.ok()) {
+    return Fail(context, status);
+  }
+  if (context.json) {
+    Print("{}", FormatCaptureJson(capture));
+  } else {
+    Print("{} {}\n", capture.capture_id(), FormatRetention(capture));
+  }
+  return kExitDone;
+}
+
+// Adds the command that changes how long a capture is kept.
+void AddKeepCommand(CLI::App& command, const std::shared_ptr<CapturesOptions>& options,
+                    Context& context, Run& run) {
+  CLI::App* keep = command.add_subcommand("keep", "Change how long a capture is kept");
+  keep->add_option("ID", options->id, "Capture id, or a unique prefix of one")
+      ->required()
+      ->check(NotEmpty("neurontrace captures lists them"));
+  keep->add_option("--for", options->keep_for,
+                   "Delete the capture this long after its end: 30d; of a running continuous "
+                   "capture, the maximum age of its events")
+      ->check(NotEmpty("write a duration such as 30d"));
+  keep->add_flag("--forever", options->forever, "Keep it until somebody deletes it");
+  keep->footer(
+      "Examples:\n"
+      "  neurontrace captures keep 01JD --for 30d\n"
+      "  neurontrace captures keep 01JD --forever\n"
+      "A shorter time deletes, and needs the role admin.");
+  keep->callback([&context, &run, options] {
+    run = [&context, options] { return KeepCapture(context, *options); };
+  });
+}
+
 // Adds the commands that change what people write about captures.
 void AddUpdateCommands(CLI::App& command, const std::shared_ptr<CapturesOptions>& options,
                        Context& context, Run& run) {
@@ -343,7 +407,7 @@ void AddUpdateCommands(CLI::App& command, const std::shared_ptr<CapturesOptions>
 void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<CapturesOptions>();
   CLI::App* command =
-      app.add_subcommand("captures", "List, show, watch, name, tag and delete captures");
+      app.add_subcommand("captures", "List, show, watch, name, tag, keep and delete captures");
   command->footer(
       "Examples:\n"
       "  neurontrace captures\n"
@@ -355,6 +419,7 @@ void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
       "  neurontrace captures rename 01JD 'night run'\n"
       "  neurontrace captures star 01JD\n"
       "  neurontrace captures tag 01JD baseline\n"
+      "  neurontrace captures keep 01JD --for 30d\n"
       "  neurontrace captures delete 01JD8Z2M6WQJ4V1T0S3R5XK7PA\n"
       "An id may be shortened to a unique prefix.\n"
       "Exit code of show and watch: 1 if the capture did not start, 3 if it ended and something is "
@@ -382,6 +447,7 @@ void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
   CLI::App* watch =
       command->add_subcommand("watch", "Follow a capture until it ends; Ctrl-C does not stop it");
   AddUpdateCommands(*command, options, context, run);
+  AddKeepCommand(*command, options, context, run);
   CLI::App* erase = command->add_subcommand("delete", "Delete a capture that has ended");
   for (CLI::App* const one : {show, watch, erase}) {
     one->add_option("ID", options->id, "Capture id, or a unique prefix of one")

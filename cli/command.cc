@@ -209,7 +209,9 @@ void AddCommands(CLI::App& app, Context& context, Run& run) {
   AddCapturesCommand(app, context, run);
   AddExportCommand(app, context, run);
   AddFlightRecorderCommand(app, context, run);
+  AddWatchCommand(app, context, run);
   AddTriggersCommand(app, context, run);
+  AddWhyCommand(app, context, run);
   AddViewCommand(app, context, run);
   AddValidateCommand(app, context, run);
   AddRecordCommand(app, context, run);

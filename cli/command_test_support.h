@@ -82,6 +82,9 @@ class FakeOperator final : public v1::OperatorService::Service {
     }
     if (request->has_name()) capture.mutable_spec()->set_name(request->name());
     if (request->has_starred()) capture.set_starred(request->starred());
+    if (request->has_retention_ns()) {
+      capture.mutable_spec()->set_retention_ns(request->retention_ns());
+    }
     std::set<std::string> tags(capture.tags().begin(), capture.tags().end());
     tags.insert(request->add_tags().begin(), request->add_tags().end());
     for (const std::string& tag : request->remove_tags()) tags.erase(tag);
@@ -150,6 +153,12 @@ class FakeOperator final : public v1::OperatorService::Service {
     writer->Write(reply);
     return grpc::Status::OK;
   }
+  grpc::Status Explain(grpc::ServerContext*, const v1::ExplainRequest* request,
+                       v1::InsightReport* reply) override {
+    explain_request = *request;
+    *reply = insight;
+    return explain_status;
+  }
 
   v1::Capture capture;
   std::vector<v1::Capture> steps;   // that WatchCapture tells before `capture`
@@ -177,6 +186,9 @@ class FakeOperator final : public v1::OperatorService::Service {
   std::string view_url;
   std::string export_leaves_out;  // the verdict
   std::string export_warning;
+  v1::ExplainRequest explain_request;
+  v1::InsightReport insight;
+  grpc::Status explain_status;
 };
 
 class CommandLineTest : public testing::Test {

@@ -14,6 +14,7 @@
 #include "cli/selection_view.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
+#include "cli/time_window.h"
 #include "lib/base/status.h"
 #include "lib/wire/export_options.h"
 
@@ -47,66 +48,14 @@ struct ExportOptions {
   bool no_resume = false;
 };
 
-// What an edge of the window is relative to. kOpen: the window has no such edge, whose `ns` is 0.
-enum class Scale { kOpen, kEpoch, kFirstEvent, kBeforeNow };
-struct WindowEdge {
-  uint64_t ns = 0;
-  Scale scale = Scale::kOpen;
-};
-
-// Parses an edge of the window: an epoch in ns (16 digits or more), a duration since the capture's
-// first event, or, with a minus, a duration before now. "now" is 0 before now. Fails with
-// INVALID_ARGUMENT.
-absl::StatusOr<WindowEdge> ParseTime(const std::string& text) {
-  if (text.empty()) return WindowEdge();
-  if (text == "now") return WindowEdge{0, Scale::kBeforeNow};
-  if (text.starts_with('-')) {
-    ASSIGN_OR_RETURN(const uint64_t before_ns, ParseDuration(text.substr(1)));
-    return WindowEdge{before_ns, Scale::kBeforeNow};
-  }
-  // Fewer digits would mean the first 12 days of 1970: more likely a duration without its unit.
-  if (text.size() >= 16 && text.find_first_not_of("0123456789") == std::string::npos) {
-    if (text.size() > 19) return InvalidArgument("{} is too large for a time in ns", text);
-    return WindowEdge{std::stoull(text), Scale::kEpoch};
-  }
-  ASSIGN_OR_RETURN(const uint64_t offset_ns, ParseDuration(text));
-  return WindowEdge{offset_ns, offset_ns == 0 ? Scale::kOpen : Scale::kFirstEvent};
-}
-
-// Sets the window. Refuses edges that the aggregator could not combine or that enclose nothing.
+// Sets the window.
 absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request) {
-  ASSIGN_OR_RETURN(const WindowEdge from, ParseTime(options.from));
-  ASSIGN_OR_RETURN(WindowEdge to, ParseTime(options.window_end));
-  if (from.scale == Scale::kBeforeNow && from.ns == 0) {
-    return InvalidArgument("--from {}: the time is in the future; use a form such as --from -5m",
-                           options.from);
-  }
-  // All existing events are before now, so this edge has no effect.
-  if (to.scale == Scale::kBeforeNow && to.ns == 0 && from.scale != Scale::kBeforeNow) to = {};
-  // The request has one flag for both edges, so either both or none are relative to now.
-  const bool is_mixed = (from.scale == Scale::kBeforeNow) != (to.scale == Scale::kBeforeNow);
-  if (is_mixed && from.scale != Scale::kOpen && to.scale != Scale::kOpen) {
-    return InvalidArgument(
-        "--from {} and --to {}: one is relative to now and the other is not; use the same form for "
-        "both",
-        options.from, options.window_end);
-  }
-  const bool is_before_now = from.scale == Scale::kBeforeNow || to.scale == Scale::kBeforeNow;
-  const bool is_open = from.scale == Scale::kOpen || to.scale == Scale::kOpen;
-  // Durations before now decrease with time.
-  const bool is_empty = is_before_now ? to.ns >= from.ns : to.ns <= from.ns;
-  if (!is_open && from.scale == to.scale && is_empty) {
-    return InvalidArgument("--to must be later than --from");
-  }
-  if (is_before_now && from.scale == Scale::kOpen) {
-    return InvalidArgument("--to {} needs a --from that is also relative to now",
-                           options.window_end);
-  }
-  request.set_window_start_ns(from.ns);
-  request.set_window_start_is_relative(from.scale == Scale::kFirstEvent);
-  request.set_window_end_ns(to.ns);
-  request.set_window_end_is_relative(to.scale == Scale::kFirstEvent);
-  request.set_window_is_before_now(is_before_now);
+  ASSIGN_OR_RETURN(const TimeWindow window, ParseTimeWindow(options.from, options.window_end));
+  request.set_window_start_ns(window.start_ns);
+  request.set_window_start_is_relative(window.start_is_relative);
+  request.set_window_end_ns(window.end_ns);
+  request.set_window_end_is_relative(window.end_is_relative);
+  request.set_window_is_before_now(window.is_before_now);
   return absl::OkStatus();
 }
 

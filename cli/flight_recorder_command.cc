@@ -16,6 +16,7 @@
 #include "cli/outcome_view.h"
 #include "cli/selection_view.h"
 #include "cli/shared_options.h"
+#include "cli/standing_capture.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
 #include "lib/base/standard_streams.h"
@@ -91,26 +92,6 @@ struct FlightRecorderOptions {
   std::string shown_job;   // of `status`
 };
 
-// Returns whether the capture is a flight recorder that is on.
-bool IsRunning(const v1::Capture& capture) {
-  return capture.spec().mode() == v1::CAPTURE_MODE_FLIGHT_RECORDER && !HasEnded(capture);
-}
-
-// Lists running flight recorders; if a job is named, only those that keep its events. Returns the
-// status of the call.
-grpc::Status ListRunning(Context& context, const std::string& job, v1::ListCapturesReply& found) {
-  grpc::ClientContext call;
-  SetDeadline(call, context);
-  v1::ListCapturesReply reply;
-  const grpc::Status status = context.stub().ListCaptures(&call, {}, &reply);
-  for (const v1::Capture& capture : reply.captures()) {
-    const v1::CaptureSpec& spec = capture.spec();
-    const bool is_of_job = job.empty() || FormatJobs(spec).empty() || NamesJob(spec, job);
-    if (IsRunning(capture) && is_of_job) *found.add_captures() = WithoutRawIds(capture);
-  }
-  return status;
-}
-
 // Turns a flight recorder on and waits until its workers record. Returns kExitIncomplete if some do
 // not.
 int EnableRecorder(Context& context, FlightRecorderOptions& options) {
@@ -149,72 +130,12 @@ int EnableRecorder(Context& context, FlightRecorderOptions& options) {
   return code;
 }
 
-// Returns the id of the flight recorder to turn off: that of this job alone, or the only one. Fails
-// with NOT_FOUND if there is none, INVALID_ARGUMENT if there are several.
-absl::StatusOr<std::string> Choose(const v1::ListCapturesReply& running, const std::string& job) {
-  std::vector<std::string> of_job;
-  std::string named;
-  for (const v1::Capture& capture : running.captures()) {
-    const v1::CaptureSpec& spec = capture.spec();
-    if (job.empty() || NamesJob(spec, job)) of_job.push_back(capture.capture_id());
-    named += fmt::format("\n  {}  {}", capture.capture_id(),
-                         IsOfEveryJob(spec) ? "all jobs" : FormatSelection(spec));
-  }
-  if (of_job.size() == 1) return of_job.front();
-  if (running.captures().empty()) return NotFound("no flight recorder is on");
-  if (of_job.empty()) {
-    return NotFound(
-        "no flight recorder covers only job {}; to turn one of these off, pass its id:{}", job,
-        named);
-  }
-  return InvalidArgument("{} flight recorders are on; select one with --job or its id:{}",
-                         running.captures_size(), named);
-}
-
-// Turns a flight recorder off. Refuses other captures, which an id could name by mistake.
-int DisableRecorder(Context& context, const FlightRecorderOptions& options) {
-  // Constructed first, before any call starts the threads of gRPC.
-  CaptureWatch watch(context);
-  std::string id = options.id;
-  if (id.empty()) {
-    v1::ListCapturesReply running;
-    if (const auto status = ListRunning(context, "", running); !status.ok()) {
-      return Fail(context, status);
-    }
-    const auto chosen = Choose(running, options.job);
-    if (!chosen.ok()) {
-      return absl::IsNotFound(chosen.status()) ? Fail(chosen.status()) : FailUsage(chosen.status());
-    }
-    id = *chosen;
-  }
-  v1::Capture capture;
-  if (const auto status = GetCapture(context, id, capture); !status.ok()) {
-    return Fail(context, status);
-  }
-  if (capture.spec().mode() != v1::CAPTURE_MODE_FLIGHT_RECORDER) {
-    return Fail(
-        FailedPrecondition("{} is not a flight recorder; stop it with neurontrace capture stop {}",
-                           capture.capture_id(), capture.capture_id()));
-  }
-  if (const auto status = StopCapture(context, capture.capture_id(), capture); !status.ok()) {
-    return Fail(context, status);
-  }
-  if (const auto status = watch.Follow(capture, {}); !status.ok()) {
-    return FailWatching(context, capture, status);
-  }
-  if (context.json) {
-    Print("{}", FormatCaptureJson(capture));
-  } else {
-    Print("flight recorder {} is off\n", capture.capture_id());
-  }
-  return kExitDone;
-}
-
 // Shows every running flight recorder. Returns kExitFailed if none is on, kExitIncomplete if one
 // lacks a worker.
 int ShowFlightRecorders(Context& context, const FlightRecorderOptions& options) {
   v1::ListCapturesReply running;
-  if (const auto status = ListRunning(context, options.shown_job, running); !status.ok()) {
+  if (const auto status = ListStanding(context, kFlightRecorderKind, options.shown_job, running);
+      !status.ok()) {
     return Fail(context, status);
   }
   // kExitIncomplete is the greatest code, so that one incomplete recorder decides.
@@ -274,7 +195,9 @@ void AddFlightRecorderCommand(CLI::App& app, Context& context, Run& run) {
     run = [&context, options] { return EnableRecorder(context, *options); };
   });
   off->callback([&context, &run, options] {
-    run = [&context, options] { return DisableRecorder(context, *options); };
+    run = [&context, options] {
+      return TurnOffStanding(context, kFlightRecorderKind, options->job, options->id);
+    };
   });
   status->callback([&context, &run, options] {
     run = [&context, options] { return ShowFlightRecorders(context, *options); };

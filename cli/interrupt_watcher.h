@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <functional>
 #include <thread>
 
@@ -39,6 +40,34 @@ class InterruptWatcher {
   int signal_fd_;
   int end_fd_;
   std::thread thread_;
+};
+
+// Remembers that the program is to end, so that a thread can wait for it. Any thread.
+class Interrupt {
+ public:
+  void Set() {
+    const MutexLock lock(mutex_);
+    is_set_ = true;
+    set_.NotifyAll();
+  }
+  bool is_set() const {
+    const MutexLock lock(mutex_);
+    return is_set_;
+  }
+  void Wait() {
+    MutexLock lock(mutex_);
+    set_.Wait(mutex_, [this]() NT_REQUIRES(mutex_) { return is_set_; });
+  }
+  // Returns whether it was set before the time had passed.
+  bool WaitFor(std::chrono::nanoseconds time) {
+    MutexLock lock(mutex_);
+    return set_.WaitFor(mutex_, time, [this]() NT_REQUIRES(mutex_) { return is_set_; });
+  }
+
+ private:
+  mutable Mutex mutex_;
+  CondVar set_;
+  bool is_set_ NT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace neurontrace::cli

@@ -111,4 +111,10 @@ absl::StatusOr<uint32_t> ParseRequirement(std::string_view text) {
                          text);
 }
 
+absl::StatusOr<uint64_t> ParseSpan(std::string_view option, std::string_view text) {
+  ASSIGN_OR_RETURN(const uint64_t ns, ParseDuration(text));
+  if (ns == 0) return InvalidArgument("{} {}: must be greater than 0", option, text);
+  return ns;
+}
+
 }  // namespace neurontrace::cli

@@ -30,4 +30,8 @@ absl::StatusOr<v1::KeyValue> ParseKeyValue(std::string_view text);
 // Parses "all", "any" (0), "90%" or "90" and returns how many percent of the workers must be armed.
 absl::StatusOr<uint32_t> ParseRequirement(std::string_view text);
 
+// Parses the duration of an option and returns ns. Refuses 0, which the aggregator would understand
+// as unlimited; the error names the option.
+absl::StatusOr<uint64_t> ParseSpan(std::string_view option, std::string_view text);
+
 }  // namespace neurontrace::cli

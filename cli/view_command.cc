@@ -17,7 +17,6 @@
 #include "lib/base/address.h"
 #include "lib/base/clean_text.h"
 #include "lib/base/json_writer.h"
-#include "lib/base/mutex.h"
 #include "lib/base/random.h"
 #include "lib/base/standard_streams.h"
 #include "lib/base/status.h"
@@ -120,29 +119,6 @@ absl::StatusOr<std::unique_ptr<WebServer>> Listen(const ViewOptions& options,
   if (server.ok() || options.is_listen_chosen) return server;
   return WebServer::Start("127.0.0.1:0", gateway);
 }
-
-// Waits for SIGINT or SIGTERM.
-class Interrupt {
- public:
-  void Set() {
-    const MutexLock lock(mutex_);
-    is_set_ = true;
-    set_.NotifyAll();
-  }
-  bool is_set() const {
-    const MutexLock lock(mutex_);
-    return is_set_;
-  }
-  void Wait() {
-    MutexLock lock(mutex_);
-    set_.Wait(mutex_, [this]() NT_REQUIRES(mutex_) { return is_set_; });
-  }
-
- private:
-  mutable Mutex mutex_;
-  CondVar set_;
-  bool is_set_ NT_GUARDED_BY(mutex_) = false;
-};
 
 // Serves the page until an interrupt.
 int ServePage(Context& context, const ViewOptions& options) {

@@ -21,6 +21,7 @@ import urllib.parse
 from mock_capture import MockCapture
 from mock_query import matches, parse
 import mock_frames
+import mock_insight
 
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -208,7 +209,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def route(self, method, path, query, body):
         if path == "/session":
-            return self.session()
+            return self.session(method, body)
         if self.options.token and f"nt={self.options.token}" not in (self.headers.get("Cookie") or ""):
             raise ApiError(401, "UNAUTHENTICATED", "a token is needed", "It is the one that --token was given.")
         if path == "/captures":
@@ -232,22 +233,36 @@ class Handler(http.server.BaseHTTPRequestHandler):
         }
         if path in tables:
             return tables[path]()
+        if path == "/why":
+            if not self.options.watch:
+                raise ApiError(409, "FAILED_PRECONDITION", "no watch is on", "neurontrace watch on")
+            live = self.store.made[self.options.watch]
+            return mock_insight.report(live, live.end - 10 * 10**9, live.end, "")
         if path == "/status":
             return {"version": "mock", "capturesStored": len(self.store.captures)}
         raise ApiError(404, "NOT_FOUND", f"{path} does not exist")
 
-    def session(self):
-        if self.options.token and f"nt={self.options.token}" not in (self.headers.get("Cookie") or ""):
+    def session(self, method, body):
+        """Signs in, signs out, and says who is signed in."""
+        token, cookies = self.options.token, {}
+        if method == "DELETE":
+            cookies = {"Set-Cookie": "nt=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"}
+            return self.send(200, b"{}", "application/json", cookies)
+        if method == "POST" and token and body.get("token") == token:
+            cookies = {"Set-Cookie": f"nt={token}; Path=/; HttpOnly; SameSite=Strict"}
+        elif token and f"nt={token}" not in (self.headers.get("Cookie") or ""):
             raise ApiError(401, "UNAUTHENTICATED", "a token is needed")
         rights = MAY[self.options.role]
-        return {
+        session = {
             "user": "ada",
             "role": self.options.role,
+            "has_session": bool(token),
             "needs_token": False,
             "aggregator": "mock",
             "may": {"view": True, "export": True, **{right: right in rights for right in MAY["admin"]}},
             "server_time_ns": str(time.time_ns()),
         }
+        return self.send(200, json.dumps(session).encode(), "application/json", cookies)
 
     def start(self, body):
         spec = body.get("spec", {})
@@ -284,10 +299,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             del self.store.captures[capture_id], self.store.made[capture_id]
             return {}
         if method == "PATCH":
-            if not body or set(body) - {"name", "starred", "add_tags", "remove_tags"}:
-                raise ApiError(400, "INVALID_ARGUMENT", "set name, starred, add_tags or remove_tags, and nothing else")
+            if not body or set(body) - {"name", "starred", "add_tags", "remove_tags", "retention_ns"}:
+                raise ApiError(
+                    400, "INVALID_ARGUMENT", "set name, starred, add_tags, remove_tags or retention_ns, nothing else"
+                )
             entry["spec"]["name"] = capture.name = body.get("name", entry["spec"]["name"])
             entry["starred"] = body.get("starred", entry["starred"])
+            entry["spec"]["retentionNs"] = str(int(body.get("retention_ns", entry["spec"].get("retentionNs", 0))))
             kept = set(entry["tags"]) - set(body.get("remove_tags", []))
             entry["tags"] = sorted(kept | set(body.get("add_tags", [])))
         if what == "stop":
@@ -302,7 +320,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return actions[what]()
         if what == "watch":
             return self.watch(capture)
-        if what in ("spans", "events", "search", "summary", "heat", "links", "export", "artifact"):
+        if what in ("spans", "events", "search", "summary", "heat", "links", "why", "export", "artifact"):
             return getattr(self, what)(capture, query)
         return {**self.store.capture_json(capture_id), "certificate": self.store.certificate(capture_id)}
 
@@ -404,10 +422,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         metric, by, sort = query.get("metric", "busy"), query.get("by", "time"), query.get("sort", "rank")
         if metric not in mock_frames.METRICS or sort not in ("rank", "worst"):
             raise ApiError(400, "INVALID_ARGUMENT", f"metric '{metric}' or sort '{sort}' is unknown")
-        if by == "step" and mock_frames.METRICS[metric] != "ns":
-            raise ApiError(400, "INVALID_ARGUMENT", f"a map of {metric} has columns by time only")
         columns, lines = int(query.get("columns", 400)), int(query.get("lines", 16384))
         return mock_frames.heat(capture, metric, low, high, columns, lines, by, sort)
+
+    def why(self, capture, query):
+        low, high = self.window(capture, query)
+        return mock_insight.report(capture, low, high, query.get("job", ""))
 
     def export(self, capture, query):
         body = json.dumps({"traceEvents": [], "capture": capture.id, "query": query}).encode()
@@ -557,6 +577,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=24)
     parser.add_argument("--role", choices=sorted(MAY), default="admin")
     parser.add_argument("--token", default="", help="ask for this token")
+    parser.add_argument("--watch", default="", help="id of the capture that /why judges; without it no watch is on")
     parser.add_argument("--delay", type=float, default=0, help="seconds that each answer takes longer")
     parser.add_argument("--verbose", action="store_true")
     Handler.options = parser.parse_args()

@@ -36,6 +36,7 @@ constexpr CallRule kCalls[] = {
     {"/neurontrace.v1.OperatorService/List", Role::kViewer},
     {"/neurontrace.v1.OperatorService/WatchCapture", Role::kViewer},
     {"/neurontrace.v1.OperatorService/Export", Role::kViewer},
+    {"/neurontrace.v1.OperatorService/Explain", Role::kViewer},
     {"/neurontrace.v1.OperatorService/StartCapture", Role::kOperator},
     {"/neurontrace.v1.OperatorService/StopCapture", Role::kOperator},
     {"/neurontrace.v1.OperatorService/UpdateCapture", Role::kOperator},

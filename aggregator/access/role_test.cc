@@ -43,7 +43,7 @@ TEST(RoleTest, RolesIncludeLowerRoles) {
 
 TEST(RoleTest, ViewersReadWhatThePageShows) {
   for (const char* const call :
-       {"GetView", "ListArtifacts", "GetArtifact", "ListStandingExports"}) {
+       {"GetView", "Explain", "ListArtifacts", "GetArtifact", "ListStandingExports"}) {
     const std::string path = std::string("/neurontrace.v1.OperatorService/") + call;
     EXPECT_EQ(Refusal(Role::kViewer, path), "");
     EXPECT_NE(Refusal(Role::kAgent, path), "");

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/derive/arrivals.h"
 #include "aggregator/derive/busy_share_sums.h"
 #include "aggregator/derive/collectives.h"
 #include "aggregator/derive/duration_stats.h"
@@ -17,7 +18,6 @@
 #include "aggregator/derive/memory_use.h"
 #include "aggregator/derive/shape_fields.h"
 #include "aggregator/derive/steps.h"
-#include "aggregator/derive/stragglers.h"
 #include "aggregator/derive/summary_rows.h"
 #include "aggregator/timeline/timeline_record.h"
 #include "lib/trace/ids.h"
@@ -127,7 +127,7 @@ void AddWarnings(CaptureSummary& summary) {
        warnings);
   Warn(summary.collective_counts.disjoint,
        "collectives whose members cannot have met, so their ids are ambiguous (they count in no "
-       "skew and have no straggler)",
+       "skew and in no arrivals)",
        warnings);
   Warn(summary.step_counts.too_many,
        "framework steps without their executions because there are too many", warnings);
@@ -160,7 +160,7 @@ struct CaptureSummaryBuilder::Parts {
         steps(streams, fields),
         collectives(streams, fields, std::move(options.communicators)),
         busy(streams.size(), filter.window_start_ns, filter.window_end_ns),
-        stragglers(streams.size()),
+        arrivals(streams.size()),
         hbm(streams, fields),
         bandwidth(fields, options.bandwidth_bin_ns),
         execution_rows(options.slowest_max),
@@ -186,7 +186,7 @@ struct CaptureSummaryBuilder::Parts {
   StepFinder steps;
   CollectiveFinder collectives;
   BusyShareSums busy;
-  Stragglers stragglers;
+  Arrivals arrivals;
   HbmUse hbm;
   Bandwidth bandwidth;
   DurationStats durations;
@@ -222,7 +222,7 @@ void CaptureSummaryBuilder::Parts::Pass() {
   }
   for (const Step& step : new_steps) step_rows.Add(step);
   for (Collective& collective : new_collectives) {
-    stragglers.Add(collective);
+    arrivals.Add(collective);
     communicator_rows.Add(std::move(collective));
   }
   for (const HbmSample& sample : new_samples) memory_rows.Add(sample);
@@ -286,7 +286,7 @@ CaptureSummary CaptureSummaryBuilder::Finish() {
   summary.busy = parts.busy.Finish();
   summary.steps = parts.step_rows.Finish();
   parts.communicator_rows.Finish(parts.collectives.communicators(), summary);
-  summary.stragglers = parts.stragglers.Finish(parts.collectives.absences());
+  summary.arrivals = parts.arrivals.Finish(parts.collectives.absences());
   summary.memory = parts.memory_rows.Finish(parts.hbm.memories());
   summary.bandwidth = parts.bandwidth_rows.Finish();
   summary.execution_counts = parts.executions.counts();

@@ -68,7 +68,7 @@ TEST_F(SummaryTest, CombinesParts) {
   EXPECT_EQ(summary.communicators[0].collectives, 5u);
   EXPECT_EQ(summary.communicators[0].arrival_skew.max_ns(), 1000u);
   EXPECT_EQ(summary.communicators[0].skew_unbounded, 5u);
-  ASSERT_EQ(summary.stragglers.size(), 2u);
+  ASSERT_EQ(summary.arrivals.size(), 2u);
   EXPECT_EQ(summary.worst_collectives.size(), 5u);
   EXPECT_TRUE(summary.warnings.empty());
 }

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "aggregator/align/core/clock_maps.h"
+#include "aggregator/derive/arrivals.h"
 #include "aggregator/derive/derive_fixture.h"
-#include "aggregator/derive/stragglers.h"
 #include "aggregator/timeline/model_names.h"
 
 namespace neurontrace {
@@ -165,10 +165,10 @@ TEST_F(CollectivesTest, EachAbsentCoreIsCountedThoughFewAreNamed) {
   ASSERT_EQ(done.size(), 2u);
   EXPECT_EQ(done[1].absent_count, kRanks - 2);
   EXPECT_EQ(done[1].absent.size(), CollectiveFinder::kAbsentNamedMax);
-  Stragglers stragglers(kRanks);
-  for (const Collective& collective : done) stragglers.Add(collective);
+  Arrivals arrivals(kRanks);
+  for (const Collective& collective : done) arrivals.Add(collective);
   uint64_t absent = 0;
-  for (const StragglerRow& row : stragglers.Finish(absences_)) {
+  for (const ArrivalRow& row : arrivals.Finish(absences_)) {
     EXPECT_EQ(row.absent, row.stream < 2 ? 0u : 1u) << row.stream;
     absent += row.absent;
   }
@@ -318,9 +318,9 @@ TEST_F(CollectivesTest, NamesLastMemberBeyondClockBound) {
     Collects(1, Operation(step, 1, 1), at + 50, at + 5000);
     Collects(2, Operation(step, 1, 2), at + (step < 3 ? 1050 : 60), at + 5000);
   }
-  Stragglers stragglers(3);
-  for (const Collective& collective : Find({}, {.clocks = &clocks_})) stragglers.Add(collective);
-  const auto rows = stragglers.Finish(absences_);
+  Arrivals arrivals(3);
+  for (const Collective& collective : Find({}, {.clocks = &clocks_})) arrivals.Add(collective);
+  const auto rows = arrivals.Finish(absences_);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].stream, 2u);
   EXPECT_EQ(rows[0].collectives, 4u);

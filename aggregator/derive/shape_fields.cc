@@ -15,9 +15,18 @@ constexpr std::pair<std::string_view, DerivedType> kDerivedTypes[] = {
     {"device_exec", DerivedType::kRunning},
     {"nrt_execute", DerivedType::kExecute},
     {"kbl_exec_pre", DerivedType::kPrepare},
+    {"kbl_exec_post", DerivedType::kPost},
     {"cc_running", DerivedType::kCollective},
     {"cc_exec", DerivedType::kCollective},
     {"enc_barrier", DerivedType::kHostBarrier},
+    {"cc_exec_barrier", DerivedType::kDeviceBarrier},
+    {"nrt_tensor_read", DerivedType::kTensorTransfer},
+    {"nrt_tensor_read_batch", DerivedType::kTensorTransfer},
+    {"nrt_tensor_write", DerivedType::kTensorTransfer},
+    {"nrt_tensor_write_batch", DerivedType::kTensorTransfer},
+    {"nrt_tensor_copy", DerivedType::kTensorTransfer},
+    {"nrt_tensor_allocate", DerivedType::kTensorMemory},
+    {"nrt_tensor_free", DerivedType::kTensorMemory},
     {"nrt_dma_mem_alloc", DerivedType::kAllocate},
     {"nrt_dma_mem_dealloc", DerivedType::kDeallocate},
     {"dmem_buf_copyin", DerivedType::kCopyIn},
@@ -62,6 +71,10 @@ DerivedType DerivedTypeOf(const Shape& shape) {
   // Only framework files have these phases; the runtime's spans have starts and stops.
   if (shape.phase == Phase::kComplete || shape.phase == Phase::kBegin) {
     return DerivedType::kFramework;
+  }
+  // Also the only instant: hw_notify, which names no fault, comes in every execution.
+  if (shape.phase == Phase::kInstant && shape.event_type == "numerical_err") {
+    return DerivedType::kDeviceFault;
   }
   if (shape.phase != Phase::kStart && shape.phase != Phase::kStop) return DerivedType::kOther;
   for (const auto& [name, type] : kDerivedTypes) {

@@ -17,15 +17,20 @@ namespace neurontrace {
 // no figure but durations.
 enum class DerivedType : uint8_t {
   kOther,
-  kRunning,      // nc_exec_running: the device runs an execution
-  kExecute,      // nrt_execute: the host's call
-  kPrepare,      // kbl_exec_pre
-  kCollective,   // cc_running
-  kHostBarrier,  // enc_barrier
-  kAllocate,     // nrt_dma_mem_alloc
-  kDeallocate,   // nrt_dma_mem_dealloc
-  kCopyIn,       // dmem_buf_copyin, dmem_buf_batch_copyin
-  kCopyOut,      // dmem_buf_copyout, dmem_buf_batch_copyout
+  kRunning,         // nc_exec_running: the device runs an execution
+  kExecute,         // nrt_execute: the host's call
+  kPrepare,         // kbl_exec_pre
+  kPost,            // kbl_exec_post
+  kCollective,      // cc_running
+  kHostBarrier,     // enc_barrier
+  kDeviceBarrier,   // cc_exec_barrier
+  kTensorTransfer,  // nrt_tensor_read, nrt_tensor_write, their batches, nrt_tensor_copy
+  kTensorMemory,    // nrt_tensor_allocate, nrt_tensor_free
+  kDeviceFault,     // numerical_err, an instant
+  kAllocate,        // nrt_dma_mem_alloc
+  kDeallocate,      // nrt_dma_mem_dealloc
+  kCopyIn,          // dmem_buf_copyin, dmem_buf_batch_copyin
+  kCopyOut,         // dmem_buf_copyout, dmem_buf_batch_copyout
   // An event of a framework's trace, which has a name of its own.
   kFramework,
 };

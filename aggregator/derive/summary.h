@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "aggregator/derive/arrivals.h"
 #include "aggregator/derive/bandwidth.h"
 #include "aggregator/derive/busy_share_sums.h"
 #include "aggregator/derive/collectives.h"
@@ -15,7 +16,6 @@
 #include "aggregator/derive/executions.h"
 #include "aggregator/derive/memory_use.h"
 #include "aggregator/derive/steps.h"
-#include "aggregator/derive/stragglers.h"
 
 namespace neurontrace {
 
@@ -121,7 +121,7 @@ struct CaptureSummary {
   // The largest arrival skew first; without disjoint ones.
   std::vector<Collective> worst_collectives;
   // The largest sum of lateness first.
-  std::vector<StragglerRow> stragglers;
+  std::vector<ArrivalRow> arrivals;
   std::vector<MemoryRow> memory;
   std::vector<BandwidthRow> bandwidth;  // by stream, direction
   std::vector<Loss> losses;             // of all streams, by place and reason

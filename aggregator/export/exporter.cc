@@ -130,6 +130,7 @@ constexpr std::array<ExportFormat, 7> kFormats = {
 ExportProgress ProgressOf(const TimelineCounts& counts, const Exporter& exporter) {
   return {.chunks_read = counts.chunks_read,
           .chunks_total = counts.chunks_total,
+          .unreadable_chunks = counts.unreadable_chunks,
           .spans = counts.spans,
           .bytes_written = exporter.bytes_written()};
 }

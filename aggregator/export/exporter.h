@@ -69,6 +69,7 @@ struct ExportProgress {
   // Chunks of the selected streams.
   uint64_t chunks_read = 0;
   uint64_t chunks_total = 0;
+  uint64_t unreadable_chunks = 0;
   uint64_t spans = 0;
   uint64_t bytes_written = 0;
 };

@@ -49,6 +49,7 @@ void ChunkCommitter::Commit(Group& group) {
     } else {
       group.dones[i](results.status());
     }
+    if (stored) observer_.OnStored(chunk);
   }
   // After all answers: releasing lets calls continue on this thread.
   for (const auto& [agent_id, sum] : bytes) budget_.Release(std::string(agent_id), sum);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "aggregator/store/chunk_store.h"
 #include "lib/trace/ids.h"
 
 namespace neurontrace {
@@ -19,6 +20,9 @@ class CommitObserver {
   // Called for a chunk that was sent again with other contents than the stored ones, once for
   // consecutive ones of a stream. `what` describes it for people.
   virtual void OnConflict(const CaptureId& /*capture*/, const std::string& /*what*/) {}
+  // Called for each chunk that was stored, after its sender was answered; those of one stream come
+  // in the order of their sequence.
+  virtual void OnStored(const ReceivedChunk& /*chunk*/) {}
 };
 
 }  // namespace neurontrace

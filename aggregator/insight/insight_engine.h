@@ -21,6 +21,7 @@ struct InsightCore {
   // -1: unknown.
   int64_t worker_gid = -1;
   uint32_t nc_idx = 0;
+  uint32_t world_size = 0;  // of the job; 0: unknown
 };
 
 // What is known about a core besides its events, at the moment of judging.
@@ -57,7 +58,7 @@ class InsightEngine {
   // A hint for texts: what a hash in InsightEvent::model stands for. At most 256 bytes are kept.
   void NameModel(uint64_t model, std::string_view name);
 
-  // Judges what came since the start or the last Forget. `conditions` has one entry for each core.
+  // Judges what came since the last StartWindow. `conditions` has one entry for each core.
   InsightReport Judge(std::span<const CoreCondition> conditions) const;
   // Begins a new window: verdicts are made of later executions, histories and roles stay.
   void StartWindow();

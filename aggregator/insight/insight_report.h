@@ -41,13 +41,13 @@ enum class RefusalReason : uint8_t {
 };
 
 // A segment of an execution. Own work is everything but kWait and kTransfer.
-enum class Phase : uint8_t { kSubmit = 0, kPre, kDevice, kWait, kTransfer, kPost, kGap };
-inline constexpr size_t kPhases = 7;
+enum class InsightPhase : uint8_t { kSubmit = 0, kPre, kDevice, kWait, kTransfer, kPost, kGap };
+inline constexpr size_t kInsightPhases = 7;
 
 // "slow-core", "losses", "device", as in JSON, Parquet and metrics. Static.
 const char* VerdictKindName(VerdictKind kind);
 const char* RefusalReasonName(RefusalReason reason);
-const char* PhaseName(Phase phase);
+const char* InsightPhaseName(InsightPhase phase);
 
 // A figure that excludes another cause.
 struct RuledOut {
@@ -60,9 +60,9 @@ struct RuledOut {
 // suspect's core; whoever has a clock maps them.
 struct Verdict {
   VerdictKind kind = VerdictKind::kSlowCore;
-  std::vector<uint32_t> suspects;  // cores, ascending; empty for kUnevenData
-  Phase phase = Phase::kDevice;    // where the excess is
-  // "llama70b#2": model and position in its sequence; empty if the verdict concerns no role.
+  std::vector<uint32_t> suspects;  // cores, ascending; empty for kUnevenRole, kUnevenData
+  InsightPhase phase = InsightPhase::kDevice;  // where the excess is
+  // The model whose executions show it, "llama70b"; empty if the verdict concerns no role.
   std::string role;
   uint32_t peers = 0;       // with which the suspects were compared
   double ratio = 0;         // own work to that of the median peer; 0 for hangs
@@ -77,6 +77,7 @@ struct Verdict {
   uint64_t group = 0;     // of the collective, as in InsightEvent
   uint64_t exec_id = 0;   // an execution that shows it; 0: none
   uint64_t op_id = 0;     // the collective that they wait in; 0: unknown or a barrier
+  bool is_barrier = false;  // they wait in a barrier of the group, which has no op_id
   std::vector<RuledOut> ruled_out;
 };
 

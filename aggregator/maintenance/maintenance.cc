@@ -35,6 +35,7 @@ Maintenance::Maintenance(const Deps& deps)
                   .clocks = deps.clocks,
                   .clock_steps = deps.clock_steps,
                   .leases = deps.exports.leases(),
+                  .changes = deps.changed_retentions,
                   .owner = *this}) {
   deps_.sequence.PostTask([this] { Tick(); });
 }
@@ -78,6 +79,7 @@ void Maintenance::Tick() {
   deps_.turns.Turn();
   deps_.coordinator.Tick();
   deps_.triggers.Tick();
+  deps_.live_insight.Tick(deps_.coordinator);
   if (deps_.clock.MonotonicNs() >= published_monotonic_ns_ + kPublishIntervalNs) {
     deps_.exports.calls().Poll();
     deps_.watches.Poll();

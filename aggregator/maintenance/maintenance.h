@@ -13,11 +13,13 @@
 #include "aggregator/exports/export_service.h"
 #include "aggregator/ingest/canary_ages.h"
 #include "aggregator/operator/streaming_call_limiter.h"
+#include "aggregator/retention/changed_retentions.h"
 #include "aggregator/retention/preview_reaper.h"
 #include "aggregator/retention/retention_service.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/storage/storage.h"
 #include "aggregator/triggers/trigger_service.h"
+#include "aggregator/watch/live_insight.h"
 #include "aggregator/web/page_service.h"
 #include "lib/base/clock.h"
 #include "lib/base/task_runner.h"
@@ -39,6 +41,7 @@ class Maintenance final : public RetentionOwner {
     LoopWatchdog& turns;  // of the sequence
     Coordinator& coordinator;
     TriggerService& triggers;
+    LiveInsight& live_insight;
     // Their stalled calls are cancelled from the sequence.
     StreamingCallLimiter& watches;
     StreamingCallLimiter& views;
@@ -47,6 +50,7 @@ class Maintenance final : public RetentionOwner {
     PageService& page;
     Storage& storage;
     PreviewReaper& previews;
+    ChangedRetentions& changed_retentions;
     // Ages of the last canaries, which the committer records.
     CanaryAges& canaries;
     ClockService& clocks;

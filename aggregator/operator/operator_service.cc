@@ -87,6 +87,7 @@ CaptureUpdate UpdateOf(const v1::UpdateCaptureRequest& request) {
   if (request.has_starred()) update.starred = request.starred();
   update.add_tags.assign(request.add_tags().begin(), request.add_tags().end());
   update.remove_tags.assign(request.remove_tags().begin(), request.remove_tags().end());
+  if (request.has_retention_ns()) update.retention_ns = request.retention_ns();
   return update;
 }
 
@@ -102,7 +103,11 @@ OperatorService::OperatorService(const OperatorDeps& deps)
                   .clock = deps_.clock,
                   .clocks = deps_.clocks,
                   .quota = deps_.quota}),
-      updater_({.sessions = sessions_, .store = deps_.store, .leases = deps_.leases}),
+      updater_({.sessions = sessions_,
+                .store = deps_.store,
+                .leases = deps_.leases,
+                .changed_retentions = deps_.changed_retentions,
+                .clock = deps_.clock}),
       artifacts_(deps_.store.artifacts()),
       calls_({.directory = directory_,
               .store = deps_.store,
@@ -420,7 +425,8 @@ absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply
   return absl::OkStatus();
 }
 
-// The name, the star and the tags are all that people may change of a capture that exists.
+// The name, the star, the tags and the retention are all that people may change of a capture that
+// exists.
 grpc::Status OperatorService::UpdateCapture(grpc::ServerContext* context,
                                             const v1::UpdateCaptureRequest* request,
                                             v1::Capture* reply) {
@@ -430,7 +436,7 @@ grpc::Status OperatorService::UpdateCapture(grpc::ServerContext* context,
     entry.detail = update.ToString();
     ASSIGN_OR_RETURN(const CaptureRecord known,
                      calls_.RecordFor(caller, request->capture_id(), entry));
-    ASSIGN_OR_RETURN(CaptureRecord record, updater_.Update(known.id, update));
+    ASSIGN_OR_RETURN(CaptureRecord record, updater_.Update(known.id, update, caller));
     ASSIGN_OR_RETURN(
         *reply, describer_.Describe(caller, std::move(record), CaptureDescriber::Extent::kBrief));
     return absl::OkStatus();
@@ -551,6 +557,48 @@ grpc::Status OperatorService::GetView(grpc::ServerContext* context, const v1::Vi
     if (!(*call)->Write([&] { return writer->Write(part); })) break;
   }
   return ToGrpcStatus((*call)->Judge(absl::OkStatus()));
+}
+
+// Reading a capture is not in the audit log, as with GetView.
+grpc::Status OperatorService::Explain(grpc::ServerContext* context,
+                                      const v1::ExplainRequest* request, v1::InsightReport* reply) {
+  const auto caller = deps_.access.CallerOf(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
+  const absl::Status status = request->capture_id().empty()
+                                  ? ExplainWatch(*caller, *request, *reply)
+                                  : ExplainCapture(*context, *request, *reply);
+  if (status.ok()) directory_.HideFrom(*caller, *reply);
+  return ToGrpcStatus(status);
+}
+
+absl::Status OperatorService::ExplainCapture(grpc::ServerContext& context,
+                                             const v1::ExplainRequest& request,
+                                             v1::InsightReport& reply) {
+  RETURN_IF_ERROR(CheckText("job", request.job(), limits::kDetailBytesMax));
+  ASSIGN_OR_RETURN(const Caller caller, deps_.access.CallerOf(context));
+  ASSIGN_OR_RETURN(const CaptureRecord record, calls_.RecordFor(context, request.capture_id()));
+  // As long as an export, which reads the same chunks.
+  ASSIGN_OR_RETURN(const auto call,
+                   deps_.exports.Take(caller.name, [&context] { context.TryCancel(); }));
+  ASSIGN_OR_RETURN(reply, deps_.explainer.Explain(record, request,
+                                                  [&context] { return context.IsCancelled(); }));
+  return absl::OkStatus();
+}
+
+// The watch records every job, so a caller with limits has to name one of its own.
+absl::Status OperatorService::ExplainWatch(const Caller& caller, const v1::ExplainRequest& request,
+                                           v1::InsightReport& reply) {
+  RETURN_IF_ERROR(CheckText("job", request.job(), limits::kDetailBytesMax));
+  if (request.begin_ns() != 0 || request.end_ns() != 0) {
+    return InvalidArgument(
+        "begin_ns, end_ns: the watch answers for now; name a capture to choose a window");
+  }
+  RETURN_IF_ERROR(CheckOwner(caller, {.selection = {.job = request.job()}}));
+  if (deps_.live_insight == nullptr) {
+    return FailedPrecondition("no watch is on; start it with `neurontrace watch on`");
+  }
+  ASSIGN_OR_RETURN(reply, deps_.live_insight->Now(request.job()));
+  return absl::OkStatus();
 }
 
 }  // namespace neurontrace

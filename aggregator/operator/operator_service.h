@@ -14,14 +14,17 @@
 #include "aggregator/operator/capture_artifacts.h"
 #include "aggregator/operator/capture_describer.h"
 #include "aggregator/operator/capture_directory.h"
+#include "aggregator/operator/capture_explainer.h"
 #include "aggregator/operator/capture_exporter.h"
 #include "aggregator/operator/capture_updater.h"
 #include "aggregator/operator/capture_viewer.h"
 #include "aggregator/operator/capture_watch.h"
+#include "aggregator/operator/live_insight.h"
 #include "aggregator/operator/page_address.h"
 #include "aggregator/operator/session_sequence.h"
 #include "aggregator/operator/standing_export_lister.h"
 #include "aggregator/operator/streaming_call_limiter.h"
+#include "aggregator/retention/changed_retentions.h"
 #include "aggregator/retention/export_leases.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/storage/capture_metrics.h"
@@ -44,6 +47,7 @@ struct OperatorDeps {
   Store& store;
   StoreQuota& quota;
   ExportLeases& leases;
+  ChangedRetentions& changed_retentions;
   ClockService& clocks;
   CaptureExporter& exporter;
   StreamingCallLimiter& exports;
@@ -51,6 +55,8 @@ struct OperatorDeps {
   StreamingCallLimiter& watches;
   CaptureViewer& viewer;
   StreamingCallLimiter& views;
+  CaptureExplainer& explainer;
+  LiveInsightSource* live_insight = nullptr;  // nullptr: this aggregator has no watch
   const CaptureWatch& watch;
   const PageAddress& page;
   AccessControl& access;
@@ -103,8 +109,9 @@ class OperatorService final : public v1::OperatorService::Service {
   // Fails with FAILED_PRECONDITION while the capture runs or is being exported.
   grpc::Status DeleteCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                              v1::DeleteCaptureReply* reply) override;
-  // Changes the name, the star and the tags of a capture, running or ended. Fails as
-  // CaptureUpdate::Check and CaptureUpdater::Update do.
+  // Changes the name, the star, the tags and the retention of a capture, running or ended. Fails as
+  // CaptureUpdate::Check and CaptureUpdater::Update do. A shorter retention needs the role that
+  // DeleteCapture needs.
   grpc::Status UpdateCapture(grpc::ServerContext* context, const v1::UpdateCaptureRequest* request,
                              v1::Capture* reply) override;
   // Lists the rules, the history of each, and why a rule cannot fire.
@@ -130,6 +137,11 @@ class OperatorService final : public v1::OperatorService::Service {
   // made.
   grpc::Status GetView(grpc::ServerContext* context, const v1::ViewRequest* request,
                        grpc::ServerWriter<v1::ViewReply>* writer) override;
+  // Says which ranks of a capture are slow or hung; without a capture, those of the running watch.
+  // Of a capture it reads every event of the window, and counts as an export. Fails with
+  // FAILED_PRECONDITION if no watch is on.
+  grpc::Status Explain(grpc::ServerContext* context, const v1::ExplainRequest* request,
+                       v1::InsightReport* reply) override;
 
  private:
   // Sends the capture whenever it changes until it has ended.
@@ -137,6 +149,11 @@ class OperatorService final : public v1::OperatorService::Service {
                      grpc::ServerWriter<v1::Capture>& writer);
   // Deletes a preview whose result was sent, as nothing else needs it.
   void ForgetPreview(const CaptureId& id);
+  // Answers Explain for one capture, and for the watch.
+  absl::Status ExplainCapture(grpc::ServerContext& context, const v1::ExplainRequest& request,
+                              v1::InsightReport& reply);
+  absl::Status ExplainWatch(const Caller& caller, const v1::ExplainRequest& request,
+                            v1::InsightReport& reply);
   // Deletes an ended capture that nobody exports.
   absl::Status Delete(const CaptureId& id, v1::DeleteCaptureReply& reply);
 

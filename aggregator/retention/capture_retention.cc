@@ -36,8 +36,7 @@ uint64_t DeleteAtNs(const CaptureRecord& record, const RetentionEnvironment& env
   if (record.spec.retention.duration_ns == 0 || record.spec.mode == CaptureMode::kContinuous) {
     return UINT64_MAX;
   }
-  const uint64_t end_ns =
-      std::max({record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns});
+  const uint64_t end_ns = LatestMomentNs(record);
   return AddSaturating(AddSaturating(end_ns, record.spec.retention.duration_ns),
                        environment.ForwardSince(end_ns));
 }
@@ -91,8 +90,8 @@ class CaptureRetention::Pass {
     for (const StreamRecord& stream : streams) {
       const ClockMap& map =
           retention_.maps_.For(stream.identity.worker, ClockDomain::kHostRealtime);
-      StreamAge& age = running_.ages.try_emplace(stream.number, record_.spec.retention.duration_ns)
-                           .first->second;
+      StreamAge& age = running_.ages[stream.number];
+      age.SetRetention(record_.spec.retention.duration_ns);
       age.RecordStream(stream, map, now);
       by_receipt += age.is_by_receipt() ? 1 : 0;
       // Host samples expire with events of the same age, but do not determine the size of a slice:
@@ -180,7 +179,15 @@ RetentionTime CaptureRetention::Now() const {
           .monotonic_ns = deps_.clock.MonotonicNs()};
 }
 
+void CaptureRetention::ApplyChanges() {
+  for (const CaptureId& id : deps_.changes.Take()) {
+    delete_at_.erase(id);
+    if (const auto at = running_.find(id); at != running_.end()) at->second.due_monotonic_ns = 0;
+  }
+}
+
 absl::Status CaptureRetention::Run() {
+  ApplyChanges();
   absl::Status first_error;
   std::set<CaptureId> present;
   for (const CaptureId& id : deps_.store.captures().Ids()) {
@@ -283,6 +290,11 @@ absl::Status CaptureRetention::DeleteCapture(const CaptureRecord& record) {
   if (claim == nullptr || !deps_.environment.ReleaseForDeletion(record.id)) {
     return absl::OkStatus();  // retried later
   }
+  // Somebody may have changed its retention before the claim, which keeps them from it now.
+  const absl::StatusOr<CaptureRecord> claimed = deps_.store.captures().Get(record.id);
+  if (absl::IsNotFound(claimed.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(claimed.status());
+  if (claimed->spec.retention != record.spec.retention) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ChunkStore::Deleted deleted, deps_.store.DeleteCapture(record.id));
   deps_.metrics.captures_deleted.Increment();
   SPDLOG_INFO(

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "aggregator/align/core/clock_map.h"
 #include "aggregator/align/core/clock_maps.h"
+#include "aggregator/retention/changed_retentions.h"
 #include "aggregator/retention/export_leases.h"
 #include "aggregator/retention/retention_environment.h"
 #include "aggregator/retention/stream_age.h"
@@ -63,6 +64,7 @@ class CaptureRetention {
     Store& store;
     const Clock& clock;
     ExportLeases& leases;
+    ChangedRetentions& changes;
     RetentionMetrics& metrics;
     RetentionEnvironment& environment;
   };
@@ -71,9 +73,9 @@ class CaptureRetention {
   CaptureRetention(const CaptureRetention&) = delete;
   CaptureRetention& operator=(const CaptureRetention&) = delete;
 
-  // Handles everything that is due. Cheap if nothing is, because captures are remembered with their
-  // next time. Called every second. Returns the first error; what failed is tried again by later
-  // calls.
+  // Handles everything that is due, and what `changes` has at once. Cheap if nothing is, because
+  // captures are remembered with their next time. Called every second. Returns the first error;
+  // what failed is tried again by later calls.
   absl::Status Run();
 
  private:
@@ -90,6 +92,8 @@ class CaptureRetention {
   };
   class Pass;
 
+  // Makes captures due whose retention was changed.
+  void ApplyChanges();
   // Decides what is due for one capture; TrimCapture and DeleteCapture do it. All three fail with
   // the store's error.
   absl::Status Inspect(const CaptureId& id);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <climits>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,13 +33,17 @@ class FakeRetentionEnvironment final : public RetentionEnvironment {
   uint64_t ForwardSince(uint64_t) const override { return set_forward_ns; }
   uint64_t ReferenceNs() const override { return clock_.RealtimeNs(); }
   absl::StatusOr<ClockMaps> ReadClockMaps() override { return ClockMaps(); }
-  bool ReleaseForDeletion(const CaptureId&) override { return may_delete; }
+  bool ReleaseForDeletion(const CaptureId&) override {
+    if (on_release) on_release();
+    return may_delete;
+  }
   void PauseAfterStep(uint64_t) override { ++pauses; }
   bool IsEnding() const override { return pauses >= ends_at_pause; }
   void OnExpired(const Expired& report) override { expired.push_back(report); }
 
   uint64_t set_forward_ns = 0;
   bool may_delete = true;
+  std::function<void()> on_release;  // the last moment before a deletion
   int pauses = 0;
   int ends_at_pause = INT_MAX;
   std::vector<Expired> expired;
@@ -54,6 +59,7 @@ class CaptureRetentionTest : public ::testing::Test {
         std::make_unique<CaptureRetention>(CaptureRetention::Deps{.store = *store_,
                                                                   .clock = clock_,
                                                                   .leases = leases_,
+                                                                  .changes = changes_,
                                                                   .metrics = metrics_,
                                                                   .environment = environment_});
   }
@@ -107,6 +113,7 @@ class CaptureRetentionTest : public ::testing::Test {
   prometheus::Registry registry_;
   RetentionMetrics metrics_{registry_};
   ExportLeases leases_;
+  ChangedRetentions changes_;
   FakeRetentionEnvironment environment_{clock_};
   std::map<uint32_t, uint64_t> sequences_;
   std::unique_ptr<CaptureRetention> retention_;
@@ -229,6 +236,74 @@ TEST_F(CaptureRetentionTest, AnEndedCaptureGoesWhenItsTimeIsOver) {
   ASSERT_EQ(environment_.expired.size(), 1u);
   EXPECT_TRUE(environment_.expired[0].is_whole);
   EXPECT_EQ(environment_.expired[0].capture, TestCaptureId(1));
+}
+
+TEST_F(CaptureRetentionTest, AnEndedCaptureFollowsItsChangedRetention) {
+  CaptureRecord record = TestCapture(1);
+  record.state = CaptureState::kComplete;
+  record.spec.retention.duration_ns = kHourNs;
+  record.started_realtime_ns = record.ended_realtime_ns = clock_.RealtimeNs();
+  const auto keep_for = [&](uint64_t retention_ns) {
+    record.spec.retention.duration_ns = retention_ns;
+    ASSERT_TRUE(store_->captures().Put(record, true).ok());
+    changes_.Add(record.id);
+  };
+  keep_for(kHourNs);
+  ASSERT_TRUE(retention_->Run().ok());
+  keep_for(3 * kHourNs);
+  clock_.AdvanceNs(2 * kHourNs);
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_TRUE(Exists(1)) << "it was made longer";
+  keep_for(0);
+  ASSERT_TRUE(retention_->Run().ok());
+  clock_.AdvanceNs(2 * kHourNs);
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_TRUE(Exists(1)) << "it has no limit";
+  keep_for(4 * kHourNs + kNsPerSecond);
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_TRUE(Exists(1));
+  clock_.AdvanceNs(kNsPerSecond);
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_FALSE(Exists(1)) << "it was made shorter";
+}
+
+TEST_F(CaptureRetentionTest, ARunningCaptureFollowsItsChangedRetentionAtOnce) {
+  CaptureRecord record = Continuous(800 * kNsPerSecond, 0);
+  PassSeconds(20, {0});
+  EXPECT_EQ(Streams()[0].chunks, 20u);
+  record.spec.retention.duration_ns = 8 * kNsPerSecond;
+  ASSERT_TRUE(store_->captures().Put(record, true).ok());
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_EQ(Streams()[0].chunks, 20u) << "its next pass is not due yet";
+  changes_.Add(record.id);
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_LE(Streams()[0].chunks, 9u);
+  record.spec.retention.duration_ns = 30 * kNsPerSecond;
+  ASSERT_TRUE(store_->captures().Put(record, true).ok());
+  changes_.Add(record.id);
+  PassSeconds(60, {0});
+  EXPECT_GE(Streams()[0].chunks, 29u);
+  EXPECT_LE(Streams()[0].chunks, 35u);
+}
+
+// The capture was made to be kept longer between the look at its record and its deletion.
+TEST_F(CaptureRetentionTest, AChangeJustBeforeTheDeletionCounts) {
+  CaptureRecord record = TestCapture(1);
+  record.state = CaptureState::kComplete;
+  record.spec.retention.duration_ns = kHourNs;
+  record.started_realtime_ns = record.ended_realtime_ns = clock_.RealtimeNs();
+  ASSERT_TRUE(store_->captures().Put(record, true).ok());
+  clock_.AdvanceNs(kHourNs);
+  environment_.on_release = [&] {
+    record.spec.retention.duration_ns = 2 * kHourNs;
+    EXPECT_TRUE(store_->captures().Put(record, true).ok());
+  };
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_TRUE(Exists(1));
+  environment_.on_release = nullptr;
+  clock_.AdvanceNs(kHourNs);
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_FALSE(Exists(1));
 }
 
 TEST_F(CaptureRetentionTest, ReportsExpiredDataAtEndOfCapture) {

@@ -31,6 +31,7 @@ RetentionService::RetentionService(const Deps& deps)
       retention_({.store = deps.store,
                   .clock = deps.clock,
                   .leases = deps.leases,
+                  .changes = deps.changes,
                   .metrics = metrics_,
                   .environment = *this}) {
   loop_.PostDelayedTask([this] { RunAndReschedule(); }, kIntervalNs);

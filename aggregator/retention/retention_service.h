@@ -12,6 +12,7 @@
 #include "aggregator/clocks/clock_service.h"
 #include "aggregator/clocks/clock_steps.h"
 #include "aggregator/retention/capture_retention.h"
+#include "aggregator/retention/changed_retentions.h"
 #include "aggregator/retention/export_leases.h"
 #include "aggregator/retention/retention_environment.h"
 #include "aggregator/store/store.h"
@@ -48,6 +49,7 @@ class RetentionService final : private RetentionEnvironment {
     ClockService& clocks;
     ClockSteps& clock_steps;
     ExportLeases& leases;
+    ChangedRetentions& changes;
     RetentionOwner& owner;
   };
   // Starts the thread; the first pass runs a second later.

@@ -10,9 +10,12 @@ namespace neurontrace {
 
 // With the initial spacing the marks cover four times the retention; OlderThan looks back twice the
 // retention.
-StreamAge::StreamAge(uint64_t retention_ns)
-    : behind_max_ns_(retention_ns == 0 ? kBehindMaxNs : std::min(kBehindMaxNs, retention_ns / 2)),
-      mark_spacing_ns_(std::max(kMarkSpacingNs, retention_ns / (kMarksMax / 4))) {}
+void StreamAge::SetRetention(uint64_t retention_ns) {
+  if (retention_ns == retention_ns_) return;
+  retention_ns_ = retention_ns;
+  behind_max_ns_ = retention_ns == 0 ? kBehindMaxNs : std::min(kBehindMaxNs, retention_ns / 2);
+  mark_spacing_ns_ = std::max(kMarkSpacingNs, retention_ns / (kMarksMax / 4));
+}
 
 void StreamAge::RecordStream(const StreamRecord& record, const ClockMap& map,
                              const RetentionTime& now) {

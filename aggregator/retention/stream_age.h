@@ -33,7 +33,10 @@ class StreamAge {
   static constexpr uint64_t kBehindMaxNs = 60'000'000'000;
 
   // `retention_ns` 0: limited by bytes only.
-  explicit StreamAge(uint64_t retention_ns = 0);  // 0: by bytes alone
+  explicit StreamAge(uint64_t retention_ns = 0) { SetRetention(retention_ns); }
+  // Changes how much of the stream is kept. Earlier marks stay, so that no chunk counts as younger
+  // than before.
+  void SetRetention(uint64_t retention_ns);
 
   // Takes what is stored of the stream now. `map` leads from its host's REALTIME to the reference,
   // and is the identity if nothing is known; it must exist until the next call.
@@ -57,10 +60,11 @@ class StreamAge {
   // Returns the raw timestamp that an event of this age has on the stream's clock.
   uint64_t StampAgo(uint64_t age_ns) const;
 
+  uint64_t retention_ns_ = 0;
   // How old new events may be before their timestamps are implausible.
-  uint64_t behind_max_ns_;
+  uint64_t behind_max_ns_ = kBehindMaxNs;
   // At least this much time between two marks; doubled when there are too many.
-  uint64_t mark_spacing_ns_;
+  uint64_t mark_spacing_ns_ = kMarkSpacingNs;
   std::deque<Mark> marks_;  // oldest first
   // Of the last Note, like all that follows. Owned by CaptureRetention; null: Note was not called.
   const ClockMap* map_ = nullptr;

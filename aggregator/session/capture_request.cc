@@ -12,8 +12,9 @@ namespace neurontrace {
 namespace {
 
 // Names a standing mode in messages. Requires kFlightRecorder or kContinuous.
-std::string_view NameOf(CaptureMode mode) {
-  return mode == CaptureMode::kFlightRecorder ? "flight recorder" : "continuous capture";
+std::string_view NameOf(const CaptureSpec& spec) {
+  if (spec.watch) return "watch";
+  return spec.mode == CaptureMode::kFlightRecorder ? "flight recorder" : "continuous capture";
 }
 
 // Fails with INVALID_ARGUMENT if fields of the spec contradict its mode.
@@ -30,6 +31,9 @@ absl::Status CheckMode(const CaptureSpec& spec) {
         "a continuous capture needs a retention in time or bytes, because it grows without limit "
         "otherwise");
   }
+  if (spec.watch && (spec.mode != CaptureMode::kContinuous || !spec.filter.include_neuron)) {
+    return InvalidArgument("a watch is a continuous capture of the runtime's events");
+  }
   if (!spec.filter.include_neuron && !spec.filter.include_framework) {
     return InvalidArgument("the capture excludes both the runtime's events and the framework's");
   }
@@ -40,6 +44,12 @@ absl::Status CheckMode(const CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
+// The event types that verdicts are made of. A runtime has only some of them, as versions use other
+// names.
+constexpr std::string_view kWatchTypes[] = {
+    "nrt_execute", "kbl_exec_pre", "kbl_exec_post", "nc_exec_running", "device_exec",
+    "cc_running",  "cc_exec",      "enc_barrier",   "cc_exec_barrier", "numerical_err"};
+
 // Returns the event types of the selected workers' runtimes, sorted; empty if none is known.
 std::vector<std::string> KnownEventTypes(const CaptureSpec& spec, const AgentRegistry& registry) {
   std::set<std::string> types;
@@ -49,6 +59,17 @@ std::vector<std::string> KnownEventTypes(const CaptureSpec& spec, const AgentReg
     }
   }
   return {types.begin(), types.end()};
+}
+
+// Returns those types of a watch that a runtime of the selected workers has; all of them if none is
+// known yet.
+std::vector<std::string> WatchEventTypes(const CaptureSpec& spec, const AgentRegistry& registry) {
+  const std::vector<std::string> known = KnownEventTypes(spec, registry);
+  std::vector<std::string> types;
+  for (const std::string_view type : kWatchTypes) {
+    if (known.empty() || std::ranges::binary_search(known, type)) types.emplace_back(type);
+  }
+  return types;
 }
 
 // Types of framework traces are in no runtime's list; their names contain blanks or colons.
@@ -76,7 +97,7 @@ absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& regis
 
 // Describes a running standing capture, without its id and job if the caller may not learn of it.
 std::string RunsAlready(const CaptureRecord& record, const CanName& can_name) {
-  const std::string_view mode = NameOf(record.spec.mode);
+  const std::string_view mode = NameOf(record.spec);
   if (can_name && !can_name(record.spec)) {
     return fmt::format("{} of another user is already running", mode);
   }
@@ -203,6 +224,9 @@ absl::StatusOr<CaptureSpec> CompleteSpec(CaptureSpec spec, const CaptureContext&
     RETURN_IF_ERROR(AdoptFlightRecorder(capture_context, spec));
   }
   if (IsStanding(spec.mode)) RETURN_IF_ERROR(CheckStanding(capture_context, spec));
+  if (spec.watch && spec.filter.event_types.empty() && !spec.filter.all_events) {
+    spec.filter.event_types = WatchEventTypes(spec, capture_context.registry);
+  }
   RETURN_IF_ERROR(CheckEventTypes(spec, capture_context.registry));
   if (spec.filter.event_types.empty() && !spec.filter.all_events)
     spec.filter.event_types = DefaultEventFilter();

@@ -123,7 +123,7 @@ class CaptureSession {
   // for CheckEnd.
   void End(const SessionTime& now, std::string_view inventory);
 
-  // Changes the name, the star or the tags; see CaptureUpdate::ApplyTo.
+  // Changes what people decide about the capture; see CaptureUpdate::ApplyTo.
   absl::StatusOr<bool> Update(const CaptureUpdate& update) {
     return update.ApplyTo(roster_.record());
   }

@@ -12,6 +12,7 @@
 
 #include "lib/base/clean_text.h"
 #include "lib/base/status.h"
+#include "lib/base/time_units.h"
 #include "lib/trace/capture_limits.h"
 #include "lib/trace/limits.h"
 #include "lib/trace/reserved_tags.h"
@@ -68,13 +69,31 @@ bool IsLabel(const CaptureSpec& spec, std::string_view tag) {
   });
 }
 
+// Fails with FAILED_PRECONDITION if the retention of the capture cannot be set to this.
+absl::Status CheckRetention(const CaptureRecord& record, uint64_t retention_ns) {
+  if (record.spec.mode != CaptureMode::kContinuous) return absl::OkStatus();
+  if (HasEnded(record.state)) {
+    return FailedPrecondition(
+        "capture {} is continuous and has ended: it has kept its latest events, and none of them "
+        "expires any more; delete the capture when it is not needed",
+        record.id.ToString());
+  }
+  if (retention_ns == 0 && record.spec.retention.bytes == 0) {
+    return FailedPrecondition(
+        "capture {} is continuous and has no limit in bytes, so it needs a maximum age",
+        record.id.ToString());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool CaptureUpdate::empty() const { return *this == CaptureUpdate(); }
 
 absl::Status CaptureUpdate::Check() const {
   if (empty()) {
-    return InvalidArgument("nothing to change; set name, starred, add_tags or remove_tags");
+    return InvalidArgument(
+        "nothing to change; set name, starred, add_tags, remove_tags or retention_ns");
   }
   if (name) RETURN_IF_ERROR(CheckUpdateText("name", *name, limits::kIdentityStringBytesMax));
   RETURN_IF_ERROR(CheckTags("add_tags", add_tags));
@@ -104,12 +123,16 @@ absl::StatusOr<bool> CaptureUpdate::ApplyTo(CaptureRecord& record) const {
         "capture {} would have {} tags; the limit is {}; remove some of its tags first",
         record.id.ToString(), tags.size(), limits::kCaptureTagsMax);
   }
+  if (retention_ns) RETURN_IF_ERROR(CheckRetention(record, *retention_ns));
   std::vector<std::string> sorted(tags.begin(), tags.end());
   const std::string& new_name = name ? *name : record.spec.name;
   const bool is_starred = starred.value_or(record.starred);
-  if (new_name == record.spec.name && is_starred == record.starred && sorted == record.tags) {
+  const uint64_t kept_ns = retention_ns.value_or(record.spec.retention.duration_ns);
+  if (new_name == record.spec.name && is_starred == record.starred && sorted == record.tags &&
+      kept_ns == record.spec.retention.duration_ns) {
     return false;
   }
+  record.spec.retention.duration_ns = kept_ns;
   record.spec.name = new_name;
   record.starred = is_starred;
   record.tags = std::move(sorted);
@@ -123,6 +146,7 @@ std::string CaptureUpdate::ToString() const {
   if (starred) add(*starred ? "starred" : "not starred");
   for (const std::string& tag : add_tags) add("+" + tag);
   for (const std::string& tag : remove_tags) add("-" + tag);
+  if (retention_ns) add(*retention_ns == 0 ? "keep" : "keep for " + FormatSeconds(*retention_ns));
   return text;
 }
 

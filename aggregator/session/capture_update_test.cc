@@ -122,6 +122,35 @@ TEST(CaptureUpdate, RefusesTextsThatAreNotFitToBeShown) {
             "the tag 'b' is both in add_tags and in remove_tags");
 }
 
+TEST(CaptureUpdate, ChangesHowLongACaptureIsKept) {
+  CaptureRecord record = Tagged();
+  EXPECT_TRUE(Apply({.retention_ns = 5}, record));
+  EXPECT_EQ(record.spec.retention.duration_ns, 5u);
+  EXPECT_FALSE(Apply({.retention_ns = 5}, record));
+  EXPECT_TRUE(Apply({.starred = true}, record));
+  EXPECT_EQ(record.spec.retention.duration_ns, 5u);
+  record.state = CaptureState::kComplete;
+  EXPECT_TRUE(Apply({.retention_ns = 0}, record));
+  EXPECT_EQ(record.spec.retention.duration_ns, 0u);
+}
+
+TEST(CaptureUpdate, AContinuousCaptureKeepsALimit) {
+  CaptureRecord record = Tagged();
+  record.spec.mode = CaptureMode::kContinuous;
+  record.spec.retention.duration_ns = 60;
+  EXPECT_TRUE(Apply({.retention_ns = 90}, record));
+  const CaptureUpdate unlimited{.name = "second", .retention_ns = 0};
+  const absl::Status refused = unlimited.ApplyTo(record).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("needs a maximum age"));
+  EXPECT_EQ(record.spec.name, "first");
+  record.spec.retention.bytes = 1'000;
+  EXPECT_TRUE(Apply(unlimited, record));
+  record.state = CaptureState::kIncomplete;
+  EXPECT_THAT(std::string(CaptureUpdate{.retention_ns = 7}.ApplyTo(record).status().message()),
+              HasSubstr("has ended"));
+}
+
 // People trust what a trigger's captures are tagged with.
 TEST(CaptureUpdate, RefusesTagsOfTheAggregator) {
   for (const char* const tag : {"trigger=slow", "cause=x", "trigger =slow"}) {
@@ -135,6 +164,8 @@ TEST(CaptureUpdate, DescribesItselfForTheAuditLog) {
                  .ToString()),
             "name 'n', not starred, +a, -b");
   EXPECT_EQ(CaptureUpdate{.starred = true}.ToString(), "starred");
+  EXPECT_EQ(CaptureUpdate{.retention_ns = 1'500'000'000}.ToString(), "keep for 1.5 s");
+  EXPECT_EQ(CaptureUpdate{.retention_ns = 0}.ToString(), "keep");
 }
 
 }  // namespace

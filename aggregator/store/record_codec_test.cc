@@ -55,6 +55,7 @@ CaptureRecord FullCapture() {
       .retention = {.duration_ns = 8, .bytes = 9, .ring_events_per_core = 1 << 17},
       .budget = {.core_ppm = 11, .bytes_per_second = 12, .stored_bytes_max = 7},
       .labels = {{"ticket", "T-1"}},
+      .watch = true,
       .cause = "slow"};
   record.state = CaptureState::kIncomplete;
   record.stopped_realtime_ns = 7;

@@ -39,6 +39,7 @@ StreamDescription DescriptionOf(StreamRecord record) {
   stream.events = record.events;
   stream.first_timestamp_ns = record.first_timestamp_ns;
   stream.last_timestamp_ns = record.last_timestamp_ns;
+  stream.canary_ns = record.canary_realtime_ns;
   stream.chunk_span_max_ns = record.chunk_span_max_ns;
   return stream;
 }

@@ -24,7 +24,7 @@ bool TimelineFilter::SelectsStream(const StreamDescription& stream) const {
   const StreamIdentity& identity = stream.identity;
   // Tested first: host samples are never events of a worker's timeline, whatever else is selected.
   if (identity.kind == StreamKind::kHost && !host_samples) return false;
-  if (stream.has_own_time() && has_window()) return false;
+  if (stream.has_own_time() && has_window() && !own_time_begin_ns) return false;
   if (!SelectedBy(instance_ids, identity.worker.instance_id)) return false;
   if (!SelectedBy(stream_kinds, identity.kind)) return false;
   if (!streams.empty() && std::ranges::none_of(streams, [&stream](const StreamRange& range) {
@@ -43,9 +43,16 @@ bool TimelineFilter::SelectsStream(const StreamDescription& stream) const {
                      [best](const GidRange& range) { return range.contains(best->worker_gid); });
 }
 
+ClockMap OwnTimeClock(const StreamDescription& stream, uint64_t begin_ns) {
+  if (stream.events == 0) return {};
+  return ClockMap::FromPieces(
+             {{.raw_begin_ns = stream.first_timestamp_ns, .reference_begin_ns = begin_ns}})
+      .value_or(ClockMap());
+}
+
 std::optional<std::string> OwnTimeWarning(std::span<const StreamDescription> streams,
                                           TimelineFilter filter, bool is_recorded) {
-  const bool has_window = filter.has_window();
+  const bool is_excluded = filter.has_window() && !filter.own_time_begin_ns;
   // With the window SelectsStream refuses every such stream, so that none would be named.
   filter.window_start_ns = 0;
   filter.window_end_ns = UINT64_MAX;
@@ -61,7 +68,7 @@ std::optional<std::string> OwnTimeWarning(std::span<const StreamDescription> str
   return fmt::format(
       "{} framework {} from an unknown moment ({}): {}", count,
       count == 1 ? "file has times that count" : "files have times that count", names,
-      has_window ? "a time window excludes their events"
+      is_excluded ? "a time window excludes their events"
       : is_recorded
           ? "they keep these times and are not aligned with anything else"
           : "they are shown from the start of the capture, not aligned with anything else");

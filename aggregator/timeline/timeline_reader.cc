@@ -73,10 +73,9 @@ uint64_t TimelineReader::KnownBeginNs() const {
 
 const ClockMap& TimelineReader::ClockOf(const StreamDescription& stream, uint64_t begin_ns) {
   if (stream.has_own_time()) {
-    if (options_.keeps_own_time || stream.events == 0) return identity_;
-    auto shift = ClockMap::FromPieces(
-        {{.raw_begin_ns = stream.first_timestamp_ns, .reference_begin_ns = begin_ns}});
-    return shift.ok() ? own_clocks_.emplace_back(*std::move(shift)) : identity_;
+    if (options_.keeps_own_time) return identity_;
+    return own_clocks_.emplace_back(
+        OwnTimeClock(stream, options_.filter.own_time_begin_ns.value_or(begin_ns)));
   }
   if (options_.clocks == nullptr) return identity_;
   return options_.clocks->For(stream.identity.worker, stream.clock_domain);

@@ -266,6 +266,7 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
   if (IsHourFull(state, answer)) return Suppress(state, answer);
   CaptureSpec spec;
   spec.name = rule.name;
+  spec.selection = job.incident->narrowed();
   spec.selection.job = job_name;
   spec.labels.push_back({std::string(kLabel), rule.name});
   // A continuous capture is suspended for others, so it is only mentioned, unless the rule asks for

@@ -60,6 +60,17 @@ TEST_F(TriggerEngineTest, MakesAStreamOfTheJobWhereThePastIsNotHeld) {
   EXPECT_EQ(status.last_problem, "");
 }
 
+TEST_F(TriggerEngineTest, RecordsOnlyWhomAVerdictConcerns) {
+  engine_.SetRules({FakeTriggerCaptures::Rule("slow", TriggerKind::kVerdict)});
+  TriggerFired fired = Fired("slow", "j", 1);
+  fired.narrowed.worker_gids = {{8, 9}};
+  engine_.OnFired(fired);
+  runner_.AdvanceNs(TriggerEngine::kGatherNs);
+  ASSERT_THAT(captures_.started, SizeIs(1));
+  EXPECT_EQ(captures_.started[0].selection.job, "j");
+  EXPECT_EQ(captures_.started[0].selection.worker_gids, fired.narrowed.worker_gids);
+}
+
 TEST_F(TriggerEngineTest, MakesASnapshotOfTheFlightRecorder) {
   engine_.SetRules({Rule("slow")});
   captures_.flight_recorder = FakeTriggerCaptures::Id(99);

@@ -22,7 +22,7 @@ std::string CutCause(std::string_view text, size_t bytes_max) {
 }
 
 TriggerIncident::TriggerIncident(const TriggerFired& first)
-    : job_(first.job), first_(CutCause(first.cause, kFirstBytesMax)) {
+    : job_(first.job), first_(CutCause(first.cause, kFirstBytesMax)), narrowed_(first.narrowed) {
   workers_.insert(first.worker);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/trace/capture_spec.h"
 #include "lib/trace/ids.h"
 #include "lib/trace/trigger_rule.h"
 #include "lib/trace/worker_info.h"
@@ -29,6 +30,8 @@ class TriggerIncident {
   void Add(const TriggerFired& fired);
 
   const std::string& job() const { return job_; }
+  // Returns the workers of the job that the first report is about; empty: all.
+  const CaptureSpec::Selection& narrowed() const { return narrowed_; }
   // Describes, for people, the first report and the number of others.
   std::string Cause() const;
 
@@ -36,6 +39,7 @@ class TriggerIncident {
   // Of the first report.
   std::string job_;
   std::string first_;
+  CaptureSpec::Selection narrowed_;
   // Workers that have reported, the first one included.
   std::set<WorkerIdentity> workers_;
   bool has_more_ = false;  // beyond limits::kTriggerIncidentWorkersMax

@@ -10,6 +10,7 @@
 #include "aggregator/access/system_audit_events.h"
 #include "aggregator/session/capture_request.h"
 #include "aggregator/triggers/trigger_incident.h"
+#include "aggregator/triggers/verdict_selection.h"
 #include "lib/base/clean_text.h"
 #include "lib/base/post_and_wait.h"
 #include "lib/base/status.h"
@@ -17,6 +18,7 @@
 #include "lib/trace/trigger_limits.h"
 #include "lib/triggers/trigger_file.h"
 #include "lib/triggers/trigger_rule_check.h"
+#include "lib/triggers/verdict_patterns.h"
 #include "lib/wire/trigger_messages.h"
 
 namespace neurontrace {
@@ -141,7 +143,10 @@ v1::AgentOrder TriggerService::RulesOrder() const {
   v1::AgentOrder order;
   v1::SetTriggersOrder& triggers = *order.mutable_set_triggers();
   triggers.set_version(version_);
-  for (const TriggerRule& rule : rules_) ToProto(rule, triggers.add_rules());
+  // Agents know nothing of verdicts.
+  for (const TriggerRule& rule : rules_) {
+    if (rule.kind != TriggerKind::kVerdict) ToProto(rule, triggers.add_rules());
+  }
   return order;
 }
 
@@ -217,6 +222,21 @@ void TriggerService::OnWorkerStatus(const std::string& agent_id,
                     deps_.clock.MonotonicNs());
 }
 
+// A rule of another job than the verdict's is not concerned.
+void TriggerService::OnVerdict(const LiveVerdict& verdict) {
+  for (const TriggerRule& rule : rules_) {
+    if (rule.kind != TriggerKind::kVerdict || !MatchesVerdict(rule.verdicts, verdict.kind))
+      continue;
+    if (!rule.job.empty() && rule.job != verdict.job) continue;
+    TriggerFired fired{.rule = rule.name,
+                       .cause = verdict.text,
+                       .job = verdict.job,
+                       .narrowed = SelectionOf(verdict, rule.peers)};
+    if (!verdict.suspects.empty()) fired.worker = verdict.suspects.front().worker;
+    engine_.OnFired(fired);
+  }
+}
+
 // --- Captures that there are ---------------------------------------------------------------------
 
 // A continuous capture keeps flight recorders from using the rings. If several recorders match, it
@@ -253,19 +273,31 @@ TriggerCaptures::Continuous TriggerService::ContinuousOf(const CaptureSpec& spec
   return {};
 }
 
+bool TriggerService::Records(const TriggerRule& rule,
+                             const std::function<bool(const CaptureSpec&)>& fits) const {
+  CaptureSpec spec;
+  spec.selection.job = rule.job;
+  const std::vector<CaptureRecord> running = deps_.coordinator.Running();
+  return std::any_of(running.begin(), running.end(), [&](const CaptureRecord& record) {
+    return record.state == CaptureState::kRecording && CanOverlap(record.spec, spec) &&
+           fits(record.spec);
+  });
+}
+
 // Helps with rules that never fire: nothing else shows that no events reach the agents.
 std::string TriggerService::CannotFireReason(const TriggerRule& rule) const {
   const AgentRegistry& registry = deps_.coordinator.registry();
   if (rule.kind == TriggerKind::kPost) return "";
   if (registry.connected() == 0) return "cannot fire now: no agent is connected";
+  if (rule.kind == TriggerKind::kVerdict) {
+    if (Records(rule, [](const CaptureSpec& spec) { return spec.watch; })) return "";
+    return fmt::format(
+        "sees no verdicts now: no watch is on{}; turn one on with neurontrace watch on",
+        rule.job.empty() ? "" : " for job " + rule.job);
+  }
   if (!NeedsEvents(rule.kind)) return "";
-  CaptureSpec spec;
-  spec.selection.job = rule.job;
-  const std::vector<CaptureRecord> running = deps_.coordinator.Running();
-  const bool sees = std::any_of(running.begin(), running.end(), [&](const CaptureRecord& record) {
-    return record.state == CaptureState::kRecording && CanOverlap(record.spec, spec) &&
-           (record.spec.mode == CaptureMode::kStream ||
-            record.spec.mode == CaptureMode::kContinuous);
+  const bool sees = Records(rule, [](const CaptureSpec& spec) {
+    return spec.mode == CaptureMode::kStream || spec.mode == CaptureMode::kContinuous;
   });
   if (sees) return "";
   return fmt::format(

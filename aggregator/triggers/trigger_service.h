@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@
 #include "aggregator/triggers/trigger_captures.h"
 #include "aggregator/triggers/trigger_engine.h"
 #include "aggregator/triggers/worker_silence.h"
+#include "aggregator/watch/verdict_observer.h"
 #include "lib/base/clock.h"
 #include "lib/base/reloaded_file.h"
 #include "lib/base/task_runner.h"
@@ -38,6 +40,7 @@ namespace neurontrace {
 // ReloadFile and the answers to POSTs.
 class TriggerService final : public TriggerReportHandler,
                              public CaptureObserver,
+                             public VerdictObserver,
                              private TriggerCaptures,
                              private PostHandler {
  public:
@@ -72,8 +75,11 @@ class TriggerService final : public TriggerReportHandler,
   // CaptureObserver: learns of captures that did not begin.
   void OnCaptureChanged(const CaptureRecord& record) override;
 
-  // Returns the present rules with their version, which grows with every change. Like the next two,
-  // of TriggerReportHandler and for agents.
+  // VerdictObserver: fires the rules that wait for this kind of verdict.
+  void OnVerdict(const LiveVerdict& verdict) override;
+
+  // Returns the rules that agents evaluate with their version, which grows with every change. Like
+  // the next two, of TriggerReportHandler and for agents.
   v1::AgentOrder RulesOrder() const override;
   // Counts an agent's report for its own workers only; drops and counts any other.
   void OnFired(const std::string& agent_id, const TriggerFired& fired) override;
@@ -99,6 +105,8 @@ class TriggerService final : public TriggerReportHandler,
   Continuous ContinuousOf(const CaptureSpec& spec) const override;
   // Puts the rules into force here and sends them to all connected agents.
   void Apply(std::vector<TriggerRule> rules);
+  // Returns whether a capture that `fits` records workers of the rule's job.
+  bool Records(const TriggerRule& rule, const std::function<bool(const CaptureSpec&)>& fits) const;
   // Returns why the rule cannot fire at present; empty: it can.
   std::string CannotFireReason(const TriggerRule& rule) const;
   // Fires kSilentCore rules. Takes time proportional to the number of watched workers.

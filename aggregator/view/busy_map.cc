@@ -8,9 +8,8 @@
 #include "aggregator/view/digest_feed.h"
 
 namespace neurontrace {
-namespace {
 
-std::string_view NameOfMetric(BusyMap::Metric metric) {
+std::string_view NameOf(BusyMap::Metric metric) {
   switch (metric) {
     case BusyMap::Metric::kBusy:
       return "busy";
@@ -21,8 +20,6 @@ std::string_view NameOfMetric(BusyMap::Metric metric) {
   }
   return "events";
 }
-
-}  // namespace
 
 BusyMap::BusyMap(Metric metric, const Window& window, DigestFeed* digests)
     : metric_(metric), window_(window), digests_(digests) {}
@@ -170,7 +167,7 @@ void BusyMap::FillRow(const TimelineStream& stream, const Row& row, size_t matri
 // The rows are described here, because the streams do not outlive the reading.
 absl::Status BusyMap::Finish(ExportSummary& summary) {
   if (digests_ != nullptr) AddDigestedBefore(UINT64_MAX);
-  answer_ = {.metric = NameOfMetric(metric_),
+  answer_ = {.metric = NameOf(metric_),
              .unit = metric_ == Metric::kEvents ? "events" : "share",
              .window = window_,
              .is_complete = summary.counts.unreadable_chunks == 0 &&

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "aggregator/derive/shape_fields.h"
@@ -71,5 +72,8 @@ class BusyMap final : public ViewCollector {
   std::optional<HeatMatrix> matrix_;
   HeatAnswer answer_;
 };
+
+// Returns the metric's name in questions and answers.
+std::string_view NameOf(BusyMap::Metric metric);
 
 }  // namespace neurontrace

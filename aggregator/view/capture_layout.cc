@@ -11,7 +11,9 @@
 #include "aggregator/align/core/clock_reading.h"
 #include "aggregator/export/rows/row_model.h"
 #include "aggregator/timeline/framework_names.h"
+#include "aggregator/timeline/timeline_filter.h"
 #include "lib/base/json_writer.h"
+#include "lib/base/time_units.h"
 #include "lib/trace/suspension.h"
 
 namespace neurontrace {
@@ -111,6 +113,9 @@ CaptureLayout CaptureLayout::Make(const CaptureRecord& record, CaptureDescriptio
   layout.clocks_ = std::move(clocks);
   layout.warnings_ = layout.capture_.warnings;
   layout.ranks_ = BindRanks(layout.capture_.streams, layout.warnings_);
+  if (auto warning = OwnTimeWarning(layout.capture_.streams, {}, /*is_recorded=*/false)) {
+    layout.warnings_.push_back(*std::move(warning));
+  }
   std::vector<TimelineStream> streams;
   for (size_t i = 0; i < layout.capture_.streams.size(); ++i) {
     streams.push_back({.description = layout.capture_.streams[i], .rank = layout.ranks_[i]});
@@ -121,7 +126,8 @@ CaptureLayout CaptureLayout::Make(const CaptureRecord& record, CaptureDescriptio
   return layout;
 }
 
-// Times of streams that have their own are in no relation to those of the others.
+// Times of streams that have their own are in no relation to those of the others, so that they make
+// nothing begin earlier or last longer.
 void CaptureLayout::FindTimes() {
   uint64_t begin_ns = UINT64_MAX;
   for (const StreamDescription& stream : capture_.streams) {
@@ -132,6 +138,28 @@ void CaptureLayout::FindTimes() {
     end_ns_ = std::max(end_ns_, clock.ToReference(stream.last_timestamp_ns));
   }
   begin_ns_ = begin_ns == UINT64_MAX ? 0 : begin_ns;
+  PlaceOwnTimes(/*are_alone=*/begin_ns == UINT64_MAX);
+}
+
+void CaptureLayout::PlaceOwnTimes(bool are_alone) {
+  for (const StreamDescription& stream : capture_.streams) {
+    if (!stream.has_own_time() || stream.events == 0 || IsFrameworkMapping(stream.identity)) {
+      continue;
+    }
+    if (are_alone) {
+      begin_ns_ = capture_.id.CreatedRealtimeNs();
+      const uint64_t length_ns =
+          SubtractSaturating(stream.last_timestamp_ns, stream.first_timestamp_ns);
+      end_ns_ = std::max(end_ns_, AddSaturating(begin_ns_, length_ns));
+    }
+    own_clocks_.emplace(stream.number, OwnTimeClock(stream, begin_ns_));
+  }
+}
+
+const ClockMap& CaptureLayout::ClockOf(const StreamDescription& stream) const {
+  const auto own = own_clocks_.find(stream.number);
+  return own != own_clocks_.end() ? own->second
+                                  : clocks_.maps.For(stream.identity.worker, stream.clock_domain);
 }
 
 void CaptureLayout::FindVersion() {
@@ -183,7 +211,7 @@ std::string CaptureLayout::Json() const {
   for (const uint32_t number : order_) {
     const StreamDescription& stream = capture_.streams[number];
     const StreamIdentity& identity = stream.identity;
-    const ClockMap& clock = clocks_.maps.For(identity.worker, stream.clock_domain);
+    const ClockMap& clock = ClockOf(stream);
     // A stream without events has no times, which a map would turn into some.
     const auto time = [&](uint64_t raw_ns) {
       return Number(stream.events == 0 ? 0 : clock.ToReference(raw_ns));

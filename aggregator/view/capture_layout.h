@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,13 @@ class CaptureLayout {
   const CaptureClocks& clocks() const { return clocks_; }
   // Changes when streams, ranks or models of clocks do; then what was drawn may be at other places.
   uint64_t version() const { return version_; }
-  // Reference times of the first and the last event; both 0 without events.
+  // Reference times of the first and the last event; both 0 without events. Streams with their own
+  // time count only if there are no others.
   uint64_t begin_ns() const { return begin_ns_; }
   uint64_t end_ns() const { return end_ns_; }
+  // Returns the map from the stream's recorded times to reference times. A stream with its own time
+  // begins where the capture does.
+  const ClockMap& ClockOf(const StreamDescription& stream) const;
   bool is_live() const { return !HasEnded(record_.state); }
   const CaptureRecord& record() const { return record_; }
 
@@ -41,13 +46,16 @@ class CaptureLayout {
  private:
   CaptureLayout() = default;
   void FindTimes();
+  // Lets streams with their own time begin with the capture.
+  void PlaceOwnTimes(bool are_alone);
   void FindVersion();
 
   CaptureRecord record_;
   CaptureDescription capture_;
   CaptureClocks clocks_;
-  std::vector<RankBinding> ranks_;  // by stream
-  std::vector<uint32_t> order_;     // of display
+  std::vector<RankBinding> ranks_;           // by stream
+  std::vector<uint32_t> order_;              // of display
+  std::map<uint32_t, ClockMap> own_clocks_;  // of streams with their own time, by number
   std::vector<std::string> warnings_;
   uint64_t version_ = 0;
   uint64_t begin_ns_ = 0;

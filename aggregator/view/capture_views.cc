@@ -14,6 +14,7 @@
 #include "aggregator/view/name_summary.h"
 #include "aggregator/view/selected_streams.h"
 #include "aggregator/view/span_collector.h"
+#include "aggregator/view/step_busy_map.h"
 #include "aggregator/view/step_map.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
@@ -39,12 +40,8 @@ absl::StatusOr<BusyMap::Metric> ParseMetric(const std::string& text) {
 }
 
 // Returns whether the columns of the heat map are steps.
-absl::StatusOr<bool> ParseByStep(const ViewRequest& request, bool has_steps) {
-  if (request.by == "step" && has_steps) return true;
-  if (request.by == "step") {
-    return InvalidArgument("by: a map of {} has columns by time only; late and step also by step",
-                           request.metric);
-  }
+absl::StatusOr<bool> ParseByStep(const ViewRequest& request) {
+  if (request.by == "step") return true;
   // ViewRequest's default is that of a summary.
   if (request.by == "time" || request.by == ViewRequest().by) return false;
   return InvalidArgument("by: '{}' is unknown; there are time and step", request.by);
@@ -135,27 +132,38 @@ absl::StatusOr<std::shared_ptr<const CaptureLayout>> CaptureViews::Layout(
 }
 
 absl::StatusOr<ViewReading> CaptureViews::Read(const CaptureLayout& layout,
-                                               const ViewRequest& request, bool takes_host_samples,
+                                               const ViewRequest& request,
                                                const ViewCancel& cancelled, Exporter& exporter,
-                                               const EventFilter& types, DigestFeed* digests,
-                                               const TimeSample& sample) {
+                                               const ReadOptions& options) {
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
   StoreChunkSource stored(deps_.store.OpenSnapshot(layout.record().id), layout.record());
   ASSIGN_OR_RETURN(const EventQuery query, EventQuery::Parse(request.query));
   SelectedStreams source(stored, layout.capture(), layout.StreamNumbers(query, request.streams),
-                         chunks_max_, digests);
-  source.ReadOnly(sample, layout.clocks());
+                         chunks_max_, options.digests);
+  source.ReadOnly(options.sample, layout.clocks());
   ExportRequest reading;
   reading.clocks = &layout.clocks();
   reading.no_flows = true;
   reading.filter.window_start_ns = window.from_ns;
   reading.filter.window_end_ns = window.to_ns;
-  reading.filter.event_types = types;
-  const auto summary =
-      RunExporter(source, exporter, reading, takes_host_samples,
-                  [&](const ExportProgress&) { return !cancelled || !cancelled(); });
-  if (!summary.ok()) return summary.status();
-  return ViewReading{.is_complete = summary->counts.unreadable_chunks == 0,
+  reading.filter.event_types = options.types;
+  reading.filter.own_time_begin_ns = layout.begin_ns();
+  ExportProgress progress;
+  const auto is_done = [&] { return options.is_done && options.is_done(); };
+  const auto summary = RunExporter(source, exporter, reading, options.takes_host_samples,
+                                   [&](const ExportProgress& now) {
+                                     progress = now;
+                                     return !is_done() && !(cancelled && cancelled());
+                                   });
+  if (summary.ok()) {
+    progress = summary->progress;
+    progress.unreadable_chunks = summary->counts.unreadable_chunks;
+  } else if (!absl::IsCancelled(summary.status()) || !is_done()) {
+    return summary.status();
+  }
+  // Chunks beyond the limit are among the unreadable ones.
+  return ViewReading{.is_complete = progress.unreadable_chunks == 0,
+                     .chunks_scanned = progress.chunks_read,
                      .chunks_read = source.chunks_read(),
                      .chunks_refused = source.chunks_refused()};
 }
@@ -194,7 +202,8 @@ absl::StatusOr<std::optional<SpanAnswer>> CaptureViews::CollectSpans(
   SpanCollector collector({.from_ns = window.from_ns, .to_ns = window.to_ns, .pixels = pixels},
                           digests.get());
   ASSIGN_OR_RETURN(const ViewReading reading,
-                   Read(layout, request, true, cancelled, collector, {}, digests.get()));
+                   Read(layout, request, cancelled, collector,
+                        {.takes_host_samples = true, .digests = digests.get()}));
   if (digests != nullptr && !digests->conflicts().empty()) {
     excluded.insert(digests->conflicts().begin(), digests->conflicts().end());
     return std::nullopt;
@@ -238,7 +247,7 @@ absl::StatusOr<CaptureViews::DigestedReading> CaptureViews::ReadDigested(
     }
     DigestFeed* const digests = result.digests.get();
     ASSIGN_OR_RETURN(result.reading,
-                     Read(layout, request, false, cancelled, make(digests), {}, digests));
+                     Read(layout, request, cancelled, make(digests), {.digests = digests}));
     if (digests == nullptr || digests->conflicts().empty()) {
       if (digests != nullptr) result.reading.is_complete &= digests->unreadable_chunks() == 0;
       return result;
@@ -270,12 +279,10 @@ absl::StatusOr<std::string> CaptureViews::Events(const CaptureRecord& record,
                             .skip = request.cursor,
                             .limit = std::min(request.limit, limits::kViewEventsMax),
                             .query = std::move(query)});
-  // A full list ends the reading, which is no error.
-  const auto stop = [&] { return collector.is_full() || (cancelled && cancelled()); };
-  const auto reading = Read(*layout, request, false, stop, collector);
-  const bool was_stopped = absl::IsCancelled(reading.status()) && collector.is_full();
-  if (!reading.ok() && !was_stopped) return reading.status();
-  return collector.Json(!reading.ok() || reading->is_complete);
+  ASSIGN_OR_RETURN(const ViewReading reading,
+                   Read(*layout, request, cancelled, collector,
+                        {.is_done = [&collector] { return collector.is_full(); }}));
+  return collector.Json(reading.is_complete, reading.chunks_scanned);
 }
 
 absl::StatusOr<std::string> CaptureViews::Search(const CaptureRecord& record,
@@ -293,8 +300,8 @@ absl::StatusOr<std::string> CaptureViews::Search(const CaptureRecord& record,
                                         .is_search = true};
   if (query.depends_on_names_only()) return CountedSearch(*layout, request, options, cancelled);
   EventCollector collector(options);
-  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, false, cancelled, collector));
-  return collector.Json(reading.is_complete);
+  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, cancelled, collector, {}));
+  return collector.Json(reading.is_complete, reading.chunks_scanned);
 }
 
 // Counts first: then only streams with hits are read, from the first hit until the list is full.
@@ -316,7 +323,8 @@ absl::StatusOr<std::string> CaptureViews::CountedSearch(const CaptureLayout& lay
                                   return counted.emplace(std::move(counts));
                                 }));
   bool is_complete = counting.reading.is_complete;
-  if (counting.digests == nullptr) return counted->Json(is_complete);
+  uint64_t chunks_scanned = counting.reading.chunks_scanned;
+  if (counting.digests == nullptr) return counted->Json(is_complete, chunks_scanned);
   EventCollector::Options listed = options;
   listed.is_counted_elsewhere = true;
   EventCollector list(std::move(listed));
@@ -326,14 +334,14 @@ absl::StatusOr<std::string> CaptureViews::CountedSearch(const CaptureLayout& lay
     narrow.from_ns = counted->FirstHitNs();
     narrow.to_ns = options.to_ns;
     narrow.streams = std::move(streams);
-    const auto stop = [&] { return list.is_full() || (cancelled && cancelled()); };
-    const auto reading = Read(layout, narrow, false, stop, list);
-    const bool was_stopped = absl::IsCancelled(reading.status()) && list.is_full();
-    if (!reading.ok() && !was_stopped) return reading.status();
-    is_complete &= was_stopped || reading->is_complete;
+    ASSIGN_OR_RETURN(
+        const ViewReading listing,
+        Read(layout, narrow, cancelled, list, {.is_done = [&list] { return list.is_full(); }}));
+    is_complete &= listing.is_complete;
+    chunks_scanned += listing.chunks_scanned;
   }
   list.UseCounts(*counted);
-  return list.Json(is_complete);
+  return list.Json(is_complete, chunks_scanned);
 }
 
 absl::StatusOr<std::string> CaptureViews::Summary(const CaptureRecord& record,
@@ -368,14 +376,14 @@ absl::StatusOr<std::string> CaptureViews::ComparedHeat(const CaptureLayout& layo
   ASSIGN_OR_RETURN(const EventFilter types, HeatTypesOf(layout, request.metric));
   Map whole(by, window);
   ASSIGN_OR_RETURN(const ViewReading reading,
-                   Read(layout, request, false, cancelled, whole, types));
+                   Read(layout, request, cancelled, whole, {.types = types}));
   if (reading.chunks_refused == 0 || is_by_step) return whole.Take(shape);
   const TimeSample sample =
       TimeSample::Of(window.from_ns, window.to_ns, layout.StreamNumbers({}, request.streams).size(),
                      reading.chunks_read + reading.chunks_refused, chunks_max_);
   Map sampled(by, window, sample);
   RETURN_IF_ERROR(
-      Read(layout, request, false, cancelled, sampled, types, nullptr, sample).status());
+      Read(layout, request, cancelled, sampled, {.types = types, .sample = sample}).status());
   return sampled.Take(shape);
 }
 
@@ -383,12 +391,11 @@ absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
                                                const ViewRequest& request,
                                                const ViewCancel& cancelled) {
   ASSIGN_OR_RETURN(const HeatShape shape, ParseShape(request));
-  const bool has_steps = request.metric == "late" || request.metric == "step";
   auto metric = BusyMap::Metric::kBusy;
-  if (!has_steps) {
+  if (request.metric != "late" && request.metric != "step") {
     ASSIGN_OR_RETURN(metric, ParseMetric(request.metric));
   }
-  ASSIGN_OR_RETURN(const bool is_by_step, ParseByStep(request, has_steps));
+  ASSIGN_OR_RETURN(const bool is_by_step, ParseByStep(request));
   ASSIGN_OR_RETURN(const auto layout, Layout(record));
   ASSIGN_OR_RETURN(const ViewWindow stretch, WindowOf(*layout, request));
   const HeatWindow window{
@@ -400,6 +407,11 @@ absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
   }
   if (request.metric == "step") {
     return ComparedHeat<StepMap>(*layout, request, window, shape, is_by_step, cancelled);
+  }
+  if (is_by_step) {
+    StepBusyMap map(metric, window);
+    RETURN_IF_ERROR(Read(*layout, request, cancelled, map, {}).status());
+    return map.Take(shape);
   }
   std::optional<BusyMap> map;
   const auto column_ns = static_cast<uint64_t>(window.column_ns());
@@ -425,7 +437,7 @@ class CaptureViews::LayoutReader final : public WindowReader {
     request.from_ns = from_ns;
     request.to_ns = to_ns;
     request.streams = streams;
-    return views_.Read(layout_, request, false, cancelled_, collector);
+    return views_.Read(layout_, request, cancelled_, collector, {});
   }
 
  private:

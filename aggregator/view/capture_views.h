@@ -78,12 +78,19 @@ class CaptureViews {
     uint64_t made_at_ns = 0;
   };
 
-  // Passes the window of the request to `exporter`, or its events of these types, but for the
-  // chunks that `digests` have and those outside the sample.
+  // What Read leaves out, and when it ends early.
+  struct ReadOptions {
+    bool takes_host_samples = false;
+    EventFilter types;              // of the events that are passed on
+    DigestFeed* digests = nullptr;  // take the place of their chunks
+    TimeSample sample;              // chunks wholly outside are not read
+    ViewCancel is_done;             // the answer has all that it may have; null: never
+  };
+  // Passes the window of the request to `exporter`. A reading that `is_done` ended is a success,
+  // and describes what was read until then.
   absl::StatusOr<ViewReading> Read(const CaptureLayout& layout, const ViewRequest& request,
-                                   bool takes_host_samples, const ViewCancel& cancelled,
-                                   Exporter& exporter, const EventFilter& types = {},
-                                   DigestFeed* digests = nullptr, const TimeSample& sample = {});
+                                   const ViewCancel& cancelled, Exporter& exporter,
+                                   const ReadOptions& options);
   // Returns the digests for a view of the request at `pixels`; nullptr if the window has so few
   // chunks that all are read. Halves `pixels` while more chunks would have to be read than an
   // answer may, and coarser digests could take the place of some.

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -19,6 +20,7 @@ namespace neurontrace {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Knows the clocks that the test sets.
 class FakeViewClocks final : public ViewClocks {
@@ -223,6 +225,80 @@ TEST_F(CaptureViewsTest, AFullListIsNoErrorAndNamesTheNextEvent) {
   const auto rest = views_.Events(record_, Question("limit=5&cursor=2"), nullptr);
   ASSERT_TRUE(rest.ok()) << rest.status();
   EXPECT_THAT(*rest, HasSubstr("\"next\":\"\""));
+}
+
+// Large enough that the reading ends before the capture does.
+TEST_F(CaptureViewsTest, FullListReportsChunksReadUntilThen) {
+  StoreDamagedChunk(0);
+  for (uint64_t second = 0; second < 20; ++second) {
+    for (uint64_t i = 0; i < 2'000; ++i) {
+      const uint64_t at_ns = kStoredNs + second * kNsPerSecond + i * 1'000;
+      script_.Span("work", at_ns, at_ns + 100, second * 2'000 + i + 1);
+    }
+    StoreChunk(0);
+  }
+  const auto events = views_.Events(record_, Question("limit=2"), nullptr);
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_THAT(*events, HasSubstr("\"next\":\"2\""));
+  EXPECT_THAT(*events, Not(HasSubstr("\"scanned_chunks\":0,")));
+  EXPECT_THAT(*events, HasSubstr("\"complete\":false")) << "the damaged chunk was before them";
+  const auto later = views_.Events(
+      record_, Question("limit=2&from=" + std::to_string(kStoredNs + 5 * kNsPerSecond)), nullptr);
+  ASSERT_TRUE(later.ok()) << later.status();
+  EXPECT_THAT(*later, HasSubstr("\"complete\":true"));
+}
+
+TEST_F(CaptureViewsTest, AClientThatLeftIsNoFullList) {
+  StoreSpans(0, 3);
+  const auto left = views_.Events(record_, Question("limit=2"), [] { return true; });
+  EXPECT_EQ(left.status().code(), absl::StatusCode::kCancelled);
+}
+
+// -- files whose times count from an unknown moment
+
+TEST_F(CaptureViewsTest, AFileWithItsOwnTimeBeginsWithTheCapture) {
+  StoreSpans(0, 3);
+  script_.Span("step", 1'000, 1'500, 0);
+  script_.Span("late", 2'500, 2'600, 0);
+  StoreOwnTimeChunk("own.json");
+  const std::string layout = Layout()->Json();
+  EXPECT_THAT(layout, HasSubstr("\"begin_ns\":\"" + std::to_string(kStoredNs) + "\",\"end_ns\":\"" +
+                                std::to_string(kStoredNs + 1'600) + "\",\"own_time\":true"));
+  EXPECT_THAT(layout, HasSubstr("are shown from the start of the capture, not aligned"));
+  const auto events = views_.Events(record_, Question("q=name:step"), nullptr);
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_THAT(*events, HasSubstr("\"start_ns\":\"" + std::to_string(kStoredNs) + "\""));
+  EXPECT_THAT(HeaderOf(views_.Spans(record_, {}, nullptr)), HasSubstr("\"late\""));
+  EXPECT_THAT(*views_.Summary(record_, {}, nullptr), HasSubstr("\"events\":\"5\""));
+  EXPECT_THAT(*views_.Search(record_, Question("q=late"), nullptr), HasSubstr("\"total\":\"1\""));
+  const std::string from = std::to_string(kStoredNs + 1'000);
+  EXPECT_THAT(*views_.Search(record_, Question("q=step&from=" + from), nullptr),
+              HasSubstr("\"total\":\"0\""))
+      << "it is in a window, and not in every one";
+}
+
+// The place of such a file does not depend on which streams are asked for.
+TEST_F(CaptureViewsTest, AFileWithItsOwnTimeHasThePlaceThatItHasAmongAllStreams) {
+  StoreSpans(0, 3);
+  script_.Span("step", 1'000, 1'500, 0);
+  StoreOwnTimeChunk("own.json");
+  const auto& streams = Layout()->capture().streams;
+  const auto own = std::ranges::find_if(streams, &StreamDescription::has_own_time);
+  ASSERT_NE(own, streams.end());
+  const auto events =
+      views_.Events(record_, Question("streams=" + std::to_string(own->number)), nullptr);
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_THAT(*events, HasSubstr("\"start_ns\":\"" + std::to_string(kStoredNs) + "\""));
+  const size_t id = events->find("\"id\":\"") + 6;
+  const std::string text = events->substr(id, events->find('"', id) - id);
+  EXPECT_TRUE(views_.Links(record_, Question("event=" + text), nullptr).ok()) << text;
+}
+
+TEST_F(CaptureViewsTest, ACaptureOfOwnTimesAloneIsAsLongAsTheLongest) {
+  script_.Span("step", 1'000, 1'500, 0);
+  StoreOwnTimeChunk("own.json");
+  EXPECT_EQ(Layout()->end_ns() - Layout()->begin_ns(), 500u);
+  EXPECT_THAT(*views_.Summary(record_, {}, nullptr), HasSubstr("\"events\":\"1\""));
 }
 
 TEST_F(CaptureViewsTest, ReadsOnlyChunksOfStreamsThatCanMatch) {

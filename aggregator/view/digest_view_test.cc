@@ -310,8 +310,8 @@ class DigestViewTest : public ViewFixture {
                                      counting.digests = digests;
                                      return digested.emplace(std::move(counting));
                                    });
-    const Counts expected = CountsOf(exact.Json(true));
-    const Counts actual = CountsOf(digested->Json(true));
+    const Counts expected = CountsOf(exact.Json(true, 0));
+    const Counts actual = CountsOf(digested->Json(true, 0));
     EXPECT_EQ(actual.total_and_ranks, expected.total_and_ranks) << query;
     EXPECT_EQ(actual.in_density, expected.in_density) << query;
     EXPECT_FALSE(actual.total_and_ranks.empty());

@@ -69,8 +69,7 @@ absl::Status EventCollector::Begin(const TimelineHeader& header) {
   return absl::OkStatus();
 }
 
-absl::Status EventCollector::Finish(ExportSummary& summary) {
-  chunks_read_ = summary.progress.chunks_read;
+absl::Status EventCollector::Finish(ExportSummary&) {
   if (options_.digests == nullptr) return absl::OkStatus();
   DigestFeed& digests = *options_.digests;
   while (const DigestedEvent* span = digests.NextIncoming()) AddIncoming(*span);
@@ -144,7 +143,6 @@ void EventCollector::UseCounts(const EventCollector& counted) {
   total_ = counted.total_;
   density_ = counted.density_;
   streams_with_hits_ = counted.streams_with_hits_;
-  chunks_read_ += counted.chunks_read_;
   chunks_digested_ = counted.chunks_digested_;
   shift_ns_ = counted.shift_ns_;
 }
@@ -249,7 +247,7 @@ std::string EventCollector::HeadOf(const TimelineRecord& record, const ExportRow
   return json.Take();
 }
 
-std::string EventCollector::Json(bool is_complete) const {
+std::string EventCollector::Json(bool is_complete, uint64_t chunks_scanned) const {
   std::string out = options_.is_search ? "{\"hits\":[" : "{\"events\":[";
   for (const Found& found : found_) {
     if (out.back() != '[') out += ',';
@@ -264,7 +262,7 @@ std::string EventCollector::Json(bool is_complete) const {
   const uint64_t listed = options_.skip + found_.size();
   const bool has_more = is_full_ || total_ > listed;
   out += fmt::format("],\"next\":\"{}\",\"scanned_chunks\":{},\"complete\":{}",
-                     has_more ? fmt::format("{}", listed) : "", chunks_read_, is_complete);
+                     has_more ? fmt::format("{}", listed) : "", chunks_scanned, is_complete);
   if (options_.is_search) {
     out += fmt::format(",\"total\":\"{}\",\"ranks\":{},\"density\":[{}]", total_,
                        streams_with_hits_.size(), fmt::join(density_, ","));

@@ -57,8 +57,9 @@ class EventCollector final : public ViewCollector {
   std::vector<uint32_t> StreamsWithHits() const;
   uint64_t FirstHitNs() const;
   // Returns the answer of `events` or `search` in docs/formats/view_api.md. Requires that the
-  // export is finished. `is_complete` is false if chunks were left out.
-  std::string Json(bool is_complete) const;
+  // export is finished, or was ended because the list is full. `is_complete` is false if chunks
+  // were left out; `chunks_scanned` are those of the window that were read.
+  std::string Json(bool is_complete, uint64_t chunks_scanned) const;
 
  private:
   struct Found {
@@ -92,7 +93,6 @@ class EventCollector final : public ViewCollector {
   uint64_t total_ = 0;
   uint64_t bytes_ = 0;
   bool is_full_ = false;
-  uint64_t chunks_read_ = 0;
   uint64_t chunks_digested_ = 0;
   uint64_t shift_ns_ = 0;  // how far from its time a hit may be in `density_`
 };

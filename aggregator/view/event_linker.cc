@@ -127,9 +127,7 @@ absl::StatusOr<LinkedEvent> EventLinker::Find(const EventId& id) {
   if (stream == nullptr) {
     return NotFound("event: the capture has no stream {}", id.stream);
   }
-  const uint64_t at_ns = layout_.clocks()
-                             .maps.For(stream->identity.worker, stream->clock_domain)
-                             .ToReference(id.raw_start_ns);
+  const uint64_t at_ns = layout_.ClockOf(*stream).ToReference(id.raw_start_ns);
   LinkCollector collector(LinkCollector::Scope::kEvent, id, std::nullopt);
   EventLinks found;
   RETURN_IF_ERROR(

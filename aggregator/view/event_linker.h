@@ -17,7 +17,8 @@ namespace neurontrace {
 // What a reading found about its own completeness.
 struct ViewReading {
   bool is_complete = true;
-  uint64_t chunks_read = 0;
+  uint64_t chunks_scanned = 0;  // of the window
+  uint64_t chunks_read = 0;     // from the store, those before the window included
   uint64_t chunks_refused = 0;  // because of the limit
 };
 

@@ -48,7 +48,7 @@ class EventLinkerTest : public ViewFixture, private WindowReader {
                               .query = *std::move(parsed),
                               .is_search = true});
     ViewFixture::Read(collector, kBase, kBase + 1'000'000);
-    const std::string json = collector.Json(true);
+    const std::string json = collector.Json(true, 0);
     const size_t begin = json.find("\"id\":\"");
     EXPECT_NE(begin, std::string::npos) << query << ": " << json;
     const size_t text = begin + 6;
@@ -167,7 +167,7 @@ TEST_F(EventLinkerTest, SequenceLeadsToItsNeighbours) {
   Close(core);
   EventCollector collector({.from_ns = kBase + 100, .to_ns = kBase + 101});
   ViewFixture::Read(collector, kBase + 100, kBase + 101);
-  const std::string events = collector.Json(true);
+  const std::string events = collector.Json(true, 0);
   EXPECT_THAT(events, HasSubstr("\"sequence_id\":\"77\""));
   const size_t begin = events.find("\"id\":\"") + 6;
   const std::string links = LinksOf(events.substr(begin, events.find('"', begin) - begin));
@@ -206,7 +206,7 @@ TEST_F(EventLinkerTest, IdsDoNotDependOnTheWindow) {
   EXPECT_EQ(parsed->ToString(), id);
   EventCollector collector({.from_ns = kBase + 1'600, .to_ns = kBase + 1'601});
   ViewFixture::Read(collector, kBase + 1'600, kBase + 1'601);
-  EXPECT_THAT(collector.Json(true), HasSubstr("\"id\":\"" + id + "\""));
+  EXPECT_THAT(collector.Json(true, 0), HasSubstr("\"id\":\"" + id + "\""));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/derive/derive_fixture.h"
 #include "aggregator/view/lateness_map.h"
+#include "aggregator/view/step_busy_map.h"
 #include "aggregator/view/step_map.h"
 
 namespace neurontrace {
@@ -23,6 +24,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::FloatEq;
 using ::testing::HasSubstr;
 using ::testing::IsNan;
 
@@ -35,7 +37,8 @@ struct HeatReading {
   std::vector<std::vector<uint32_t>> chosen;  // empty where each line is one row
 
   // `columns` as the test expects them.
-  HeatReading(const std::string& bytes, size_t lines, uint32_t columns_in) : columns(columns_in) {
+  HeatReading(const std::string& bytes, size_t lines, uint32_t columns_in, bool has_bounds = true)
+      : columns(columns_in) {
     uint32_t length = 0;
     std::memcpy(&length, bytes.data() + 4, sizeof(length));
     header = bytes.substr(8, length);
@@ -43,7 +46,7 @@ struct HeatReading {
     const size_t blocks =
         (bytes.size() - at) / sizeof(float) / std::max<size_t>(1, lines * columns);
     Read(bytes, at, lines, values);
-    Read(bytes, at, lines, bounds);
+    if (has_bounds) Read(bytes, at, lines, bounds);
     if (blocks == 3) Read(bytes, at, lines, chosen);
     EXPECT_EQ(at, bytes.size()) << header;
   }
@@ -125,6 +128,14 @@ class HeatMapTest : public DeriveTest {
     StepMap map(by, window);
     Run(map, window);
     return HeatReading(map.Take({}), lines, columns);
+  }
+
+  // A map without bounds, whose bytes hold values alone.
+  HeatReading StepShares(BusyMap::Metric metric, const HeatWindow& window, size_t lines,
+                         uint32_t columns) {
+    StepBusyMap map(metric, window);
+    Run(map, window);
+    return HeatReading(map.Take({}), lines, columns, /*has_bounds=*/false);
   }
 
   CaptureClocks clocks_;
@@ -264,6 +275,45 @@ TEST_F(HeatMapTest, StepsExcludeTheWaitingInBarriers) {
     EXPECT_THAT(map.values[rank], ElementsAre(IsNan(), 0, 0, 0)) << "those that wait for rank 2";
   }
   EXPECT_THAT(map.bounds[2], ElementsAre(IsNan(), 0, 0, 0)) << "the clock's offset cancels out";
+}
+
+// Each step ends when the barrier is left: at 5 ms of 10. Ranks work from then until they arrive.
+TEST_F(HeatMapTest, SharesOfStepsEndWithTheirBarriers) {
+  AddRanks(3, "train", 10 * kUs);
+  Barriers(0, 3, 4, {{2, 2 * kMs}});
+  script(0).Span("nrt_execute", kBase + 8 * kMs, kBase + 10 * kMs, 900, 7);
+  // Reaches over the end of a step: two of its five milliseconds are in the next one.
+  script(1).Span("nrt_execute", kBase + 12 * kMs, kBase + 17 * kMs, 901, 7);
+  const HeatReading wait = StepShares(BusyMap::Metric::kWait, Window(4, 16), 3, 4);
+  EXPECT_THAT(wait.header, HasSubstr(R"("steps":["0","1","2","3"],"steps_per_column":1)"));
+  EXPECT_THAT(wait.header, HasSubstr(R"("step_source":"barrier")"));
+  EXPECT_THAT(wait.header, HasSubstr(R"("has_bounds":false)"));
+  // The first step of a rank begins with its first event, which is the barrier.
+  EXPECT_THAT(wait.values[0], ElementsAre(1.0f, 0.4f, 0.4f, 0.4f));
+  EXPECT_THAT(wait.values[2], ElementsAre(1.0f, 0.2f, 0.2f, 0.2f))
+      << "nobody waits long for others";
+  const HeatReading busy = StepShares(BusyMap::Metric::kBusy, Window(4, 16), 3, 4);
+  EXPECT_THAT(busy.values[0], ElementsAre(1.0f, FloatEq(0.6f), 0.4f, 0.4f));
+  EXPECT_THAT(busy.values[1], ElementsAre(1.0f, 0.4f, FloatEq(0.6f), 0.4f));
+  const HeatReading events = StepShares(BusyMap::Metric::kEvents, Window(4, 16), 3, 4);
+  EXPECT_THAT(events.values[0], ElementsAre(1, 2, 1, 1));
+  EXPECT_THAT(events.values[1], ElementsAre(1, 2, 1, 1));
+}
+
+TEST_F(HeatMapTest, AStepThatReachesBeyondTheWindowIsUnknown) {
+  AddRanks(2, "train", 10 * kUs);
+  Barriers(0, 2, 3, {});
+  HeatWindow window = Window(3, 16);
+  window.to_ns = kBase + 22 * kMs;  // within the third barrier
+  const HeatReading map = StepShares(BusyMap::Metric::kWait, window, 2, 2);
+  EXPECT_THAT(map.values[0], ElementsAre(1.0f, 0.4f));
+}
+
+TEST_F(HeatMapTest, SharesWithoutStepsGiveTheReason) {
+  AddRanks(1, "train", 10 * kUs);
+  Barriers(0, 1, 3, {});
+  const HeatReading map = StepShares(BusyMap::Metric::kBusy, Window(3, 16), 1, 0);
+  EXPECT_THAT(map.header, AllOf(HasSubstr("there are no steps"), HasSubstr(R"("columns":0,)")));
 }
 
 TEST_F(HeatMapTest, StepsHaveTheColumnsOfTimeThatTheyTouch) {

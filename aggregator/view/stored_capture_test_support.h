@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "aggregator/store/store_test_support.h"
 #include "aggregator/timeline/event_script.h"
@@ -38,6 +39,21 @@ class StoredCaptureFixture : public ::testing::Test {
     chunk.header.rank_evidence = {{RankSource::kCommunicator, nc_idx + 4, 8, "comm"}};
     chunk.columns = CompressColumns(columns.bytes);
     chunk.foreign_stops = finder_.Find(decoded);
+    ASSERT_EQ(PutOne(*store_, chunk).outcome, PutOutcome::kStored);
+  }
+  // The same as the only chunk of a framework's file whose times count from an unknown moment.
+  void StoreOwnTimeChunk(const std::string& file) {
+    const EncodedColumns columns = builder_.Finish();
+    StreamIdentity stream = TestStream(limits::kNoNcIdx);
+    stream.kind = StreamKind::kFramework;
+    stream.name = file;
+    ReceivedChunk chunk = TestChunk(1, stream, 0);
+    chunk.header.clock_domain = ClockDomain::kOwn;
+    chunk.header.event_count = columns.event_count;
+    chunk.header.first_timestamp_ns = columns.first_timestamp_ns;
+    chunk.header.last_timestamp_ns = columns.last_timestamp_ns;
+    chunk.header.columns_bytes = static_cast<uint32_t>(columns.bytes.size());
+    chunk.columns = CompressColumns(columns.bytes);
     ASSERT_EQ(PutOne(*store_, chunk).outcome, PutOutcome::kStored);
   }
   // Stores `count` chunks of a core, each with one span of 100 ns at the begin of a microsecond.

@@ -25,7 +25,7 @@ class ViewCollectorsTest : public ViewFixture {
     options.to_ns = kBase + 10'000;
     EventCollector collector(std::move(options));
     Read(collector, kBase, kBase + 10'000);
-    return collector.Json(true);
+    return collector.Json(true, 0);
   }
   static EventQuery Query(std::string_view text) {
     auto query = EventQuery::Parse(text);

@@ -138,7 +138,7 @@ WebReply PageHandler::Api(const WebRequest& request) {
   if (!presented.ok()) return Refuse(presented.status());
   const auto caller = Admit(*presented, request);
   if (!caller.ok()) return Refuse(caller.status());
-  return AnswerFor(*caller, presented->credentials, request);
+  return AnswerFor(*caller, *presented, request);
 }
 
 absl::StatusOr<Credentials> PageHandler::CertificateOf(const WebRequest& request) {
@@ -204,12 +204,14 @@ std::string PageHandler::CookieOf(const WebRequest& request) const {
   return std::string(CookieValue(request.cookie, cookie_name_));
 }
 
-WebReply PageHandler::AnswerFor(const Caller& caller, const Credentials& credentials,
+WebReply PageHandler::AnswerFor(const Caller& caller, const Presented& presented,
                                 const WebRequest& request) {
-  auto ticket = std::make_shared<TicketCaller>(
-      deps_.access.page_callers().Issue({.credentials = credentials, .from = request.peer}));
+  auto ticket = std::make_shared<TicketCaller>(deps_.access.page_callers().Issue(
+      {.credentials = presented.credentials, .from = request.peer}));
   const auto gateway =
-      deps_.gateway.For(std::move(ticket), caller.name, std::string(ToString(caller.role)));
+      deps_.gateway.For(std::move(ticket), {.name = caller.name,
+                                            .role = std::string(ToString(caller.role)),
+                                            .has_session = presented.is_session});
   if (!request.path.ends_with("/watch")) return gateway->Answer(request);
   if (!watches_->Add(caller.name)) {
     return ErrorReply({grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -236,7 +238,7 @@ WebReply PageHandler::SignIn(const WebRequest& request) {
   if (!cookie.ok()) return Refuse(cookie.status());
   WebRequest session = request;
   session.method = "GET";
-  WebReply reply = AnswerFor(*caller, *credentials, session);
+  WebReply reply = AnswerFor(*caller, {.credentials = *credentials, .is_session = true}, session);
   reply.headers.emplace_back("Set-Cookie", SetCookie(*cookie));
   return reply;
 }

@@ -87,8 +87,7 @@ class PageHandler final : public WebHandler {
   absl::StatusOr<std::string> BeginSession(const Caller& caller, const std::string& token,
                                            const WebRequest& request);
   // Answers a request of a known caller.
-  WebReply AnswerFor(const Caller& caller, const Credentials& credentials,
-                     const WebRequest& request);
+  WebReply AnswerFor(const Caller& caller, const Presented& presented, const WebRequest& request);
   // Returns the value of Set-Cookie that sets or, if `cookie` is empty, removes the cookie.
   std::string SetCookie(const std::string& cookie) const;
   // Answers with an error, and counts it if nobody was identified.

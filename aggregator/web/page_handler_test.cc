@@ -128,6 +128,7 @@ TEST_F(PageHandlerTest, ATokenThatWasTypedOnceMakesTheCalls) {
   EXPECT_EQ(reply.status, 200);
   EXPECT_THAT(reply.body, HasSubstr(R"("user":"alice","role":"operator")"));
   EXPECT_THAT(reply.body, HasSubstr(R"("delete":false)"));
+  EXPECT_THAT(reply.body, HasSubstr(R"("has_session":true)"));
   const std::string cookie = HeaderOf(reply, "Set-Cookie");
   EXPECT_THAT(cookie, StartsWith("__Host-neurontrace_"));
   EXPECT_THAT(cookie, HasSubstr("; Path=/; HttpOnly; SameSite=Strict; Secure"));
@@ -170,6 +171,16 @@ TEST_F(PageHandlerTest, AProxyForwardsTheUsersToken) {
   EXPECT_EQ(Ask(request).status, 401);
   request.authorization = "Bearer eve's token,Bearer alice's token";
   EXPECT_EQ(Ask(request).status, 401);
+}
+
+// Else the page would offer to sign out where that changes nothing.
+TEST_F(PageHandlerTest, OnlyACookieIsASession) {
+  WebRequest request = Request("GET", "/api/v1/session");
+  request.authorization = "Bearer eve's token";
+  EXPECT_THAT(Ask(request).body, HasSubstr(R"("has_session":false)"));
+  request = SignedIn("eve's token");
+  request.path = "/api/v1/session";
+  EXPECT_THAT(Ask(request).body, HasSubstr(R"("has_session":true)"));
 }
 
 TEST_F(PageHandlerTest, AClientCertificateIdentifiesAndLimits) {

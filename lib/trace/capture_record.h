@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -84,5 +85,12 @@ struct CaptureRecord {
   std::vector<std::string> tags;  // sorted, each once; in addition to spec.labels
   friend bool operator==(const CaptureRecord&, const CaptureRecord&) = default;
 };
+
+// Returns the latest moment of a capture's life, from which Retention::duration_ns counts once it
+// has ended. By the aggregator's clock.
+constexpr uint64_t LatestMomentNs(const CaptureRecord& record) {
+  return std::max(
+      {record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns});
+}
 
 }  // namespace neurontrace

@@ -126,6 +126,8 @@ struct CaptureSpec {
   Retention retention;
   Budget budget;
   std::vector<KeyValue> labels;
+  // kContinuous: verdicts are made of it while it records (aggregator/watch).
+  bool watch = false;
   std::string cause;  // why a trigger started it; empty: a person did
 
   friend bool operator==(const CaptureSpec&, const CaptureSpec&) = default;

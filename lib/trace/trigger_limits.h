@@ -25,6 +25,10 @@ inline constexpr uint32_t kTriggerPerHourMax = 60;
 inline constexpr uint64_t kTriggerRecordMinNs = 100'000'000;
 inline constexpr uint64_t kTriggerRecordMaxNs = 3'600'000'000'000;
 
+// kVerdict: bytes of the list of kinds, and peers. Beyond: refused.
+inline constexpr size_t kTriggerVerdictsBytesMax = 256;
+inline constexpr uint32_t kTriggerPeersMax = 64;
+
 // Agent: least time between two firings of one rule for one worker; more often: suppressed, and
 // counted.
 inline constexpr uint64_t kTriggerReportIntervalNs = 1'000'000'000;

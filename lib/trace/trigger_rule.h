@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "lib/trace/capture_spec.h"
 #include "lib/trace/ids.h"
 
 namespace neurontrace {
@@ -16,6 +18,7 @@ enum class TriggerKind : uint8_t {
   kSilentCore = 2,
   kWorkerDied = 3,
   kPost = 4,
+  kVerdict = 5,
 };
 
 // A rule that starts captures: the fields of neurontrace.v1.TriggerRule. Checked by
@@ -26,6 +29,10 @@ struct TriggerRule {
   std::string job;          // only workers of this job; empty: any
   double times_median = 0;  // kSlowExecution
   uint64_t silent_ns = 0;   // kSilentCore
+  // kVerdict: the kinds of verdicts, in the grammar of lib/triggers/verdict_patterns.h, and how
+  // many peers of the suspects are recorded beside them.
+  std::string verdicts;
+  uint32_t peers = 0;
   // How often it may fire: the time after it fired in which it does not, and the captures in one
   // hour.
   uint64_t cool_down_ns = 0;
@@ -41,6 +48,8 @@ struct TriggerFired {
   std::string cause;      // for people
   std::string job;        // of the worker that it is about; empty: none
   WorkerIdentity worker;  // instance_id alone: about no single worker
+  // Workers that the capture is about, besides the job; empty: the whole job. Never from the wire.
+  CaptureSpec::Selection narrowed;
   uint64_t host_realtime_ns = 0;
   friend bool operator==(const TriggerFired&, const TriggerFired&) = default;
 };

@@ -23,6 +23,7 @@ constexpr uint64_t kCoolDownDefaultNs = 600 * kNsPerSecond;
 constexpr uint32_t kPerHourDefault = 4;
 constexpr uint64_t kLastDefaultNs = 20 * kNsPerSecond;
 constexpr uint64_t kForDefaultNs = 10 * kNsPerSecond;
+constexpr uint32_t kPeersDefault = 8;  // of rules for verdicts
 
 // Accepts up to 9 digits before the point and 6 after it, so that no value exceeds a double's exact
 // range. Signs, exponents, "inf" and "nan" are refused.
@@ -100,10 +101,18 @@ std::vector<TomlKey> KeysOf(TriggerRule& rule) {
     rule.per_hour_max = static_cast<uint32_t>(*number);
     return "";
   };
+  const auto take_peers = [&rule](const TomlNode& value) -> std::string {
+    const std::optional<double> number = ParseNumber(value.text);
+    if (!number || value.kind != TomlKind::kInteger) return "must be a whole number, such as 8";
+    rule.peers = static_cast<uint32_t>(*number);
+    return "";
+  };
   return {{"when", take_kind},
           {"job", ParseTomlString(rule.job)},
           {"times-median", take_times},
           {"silent-for", ParseDurationOption(rule.silent_ns)},
+          {"verdict", ParseTomlString(rule.verdicts)},
+          {"peers", take_peers},
           {"cool-down", ParseDurationOption(rule.cool_down_ns)},
           {"per-hour", take_per_hour},
           {"record-last", ParseDurationOption(rule.last_ns)},
@@ -158,7 +167,11 @@ absl::StatusOr<std::vector<TriggerRule>> ParseTriggerFile(std::string_view text,
                                                        .last_ns = kLastDefaultNs,
                                                        .duration_ns = kForDefaultNs});
     // A rule with a wrong key is not checked further, as its other values would be misleading.
-    if (ParseTomlSection(section, KeysOf(rule), problems)) CheckWhole(rule, section, problems);
+    if (!ParseTomlSection(section, KeysOf(rule), problems)) continue;
+    const bool has_peers = std::any_of(section.children.begin(), section.children.end(),
+                                       [](const TomlNode& key) { return key.key == "peers"; });
+    if (rule.kind == TriggerKind::kVerdict && !has_peers) rule.peers = kPeersDefault;
+    CheckWhole(rule, section, problems);
   }
   RETURN_IF_ERROR(problems.status());
   return rules;

@@ -14,6 +14,7 @@
 #include "lib/base/time_units.h"
 #include "lib/trace/trigger_limits.h"
 #include "lib/triggers/trigger_rule_check.h"
+#include "lib/triggers/verdict_patterns.h"
 
 namespace neurontrace {
 namespace {
@@ -124,6 +125,26 @@ TEST(TriggerFile, ReportsErrorLineAndRemedy) {
       {post + "job = \"a\\u0001 b\"\n", "has unprintable characters"},
   };
   for (const auto& [text, words] : kCases) EXPECT_THAT(ProblemOf(text), HasSubstr(words));
+}
+
+TEST(TriggerFile, NamesKindsOfVerdicts) {
+  const std::string rule = "[a]\nwhen = \"verdict\"\n";
+  const TriggerRule read = RulesOf(rule + "verdict = \"slow-host, hang-*\"\n")[0];
+  EXPECT_EQ(read.kind, TriggerKind::kVerdict);
+  EXPECT_EQ(read.peers, 8u);
+  for (const char* const kind : {"slow-host", "hang-inside", "hang-not-entered"}) {
+    EXPECT_TRUE(MatchesVerdict(read.verdicts, kind)) << kind;
+  }
+  for (const char* const kind : {"slow-core", "dead-worker", "hang", ""}) {
+    EXPECT_FALSE(MatchesVerdict(read.verdicts, kind)) << kind;
+  }
+  EXPECT_EQ(RulesOf(rule + "verdict = \"*\"\npeers = 0\n")[0].peers, 0u);
+  EXPECT_THAT(ProblemOf(rule), HasSubstr("verdict is missing"));
+  EXPECT_THAT(ProblemOf(rule + "verdict = \"slow-hots\"\n"),
+              HasSubstr("'slow-hots', which matches no kind of verdict"));
+  EXPECT_THAT(ProblemOf(rule + "verdict = \"slow-host,\"\n"), HasSubstr("matches no kind"));
+  EXPECT_THAT(ProblemOf(rule + "verdict = \"*\"\npeers = 65\n"), HasSubstr("from 0 to 64"));
+  EXPECT_THAT(ProblemOf("[a]\nwhen = \"post\"\nverdict = \"*\"\n"), HasSubstr("applies to"));
 }
 
 TEST(TriggerFile, ReportsAllProblems) {

@@ -8,6 +8,7 @@
 #include "lib/base/clean_text.h"
 #include "lib/base/status.h"
 #include "lib/trace/trigger_limits.h"
+#include "lib/triggers/verdict_patterns.h"
 
 namespace neurontrace {
 namespace {
@@ -20,6 +21,7 @@ constexpr std::pair<std::string_view, TriggerKind> kKinds[] = {
     {"silent-core", TriggerKind::kSilentCore},
     {"worker-died", TriggerKind::kWorkerDied},
     {"post", TriggerKind::kPost},
+    {"verdict", TriggerKind::kVerdict},
 };
 
 // Names appear in URLs (/triggers/NAME) and in labels of metrics.
@@ -101,6 +103,22 @@ std::string CheckSilence(const TriggerRule& rule) {
   return CheckDuration(rule.silent_ns, limits::kTriggerSilenceMinNs, limits::kTriggerSilenceMaxNs);
 }
 
+std::string CheckVerdicts(const TriggerRule& rule) {
+  if (rule.kind != TriggerKind::kVerdict) {
+    return rule.verdicts.empty() ? "" : NotOfKind(rule, TriggerKind::kVerdict);
+  }
+  const absl::Status status = CheckVerdictPatterns(rule.verdicts);
+  return status.ok() ? "" : std::string(status.message());
+}
+
+std::string CheckPeers(const TriggerRule& rule) {
+  if (rule.kind != TriggerKind::kVerdict) {
+    return rule.peers == 0 ? "" : NotOfKind(rule, TriggerKind::kVerdict);
+  }
+  if (rule.peers <= limits::kTriggerPeersMax) return "";
+  return fmt::format("must be a number from 0 to {}", limits::kTriggerPeersMax);
+}
+
 std::string CheckCoolDown(const TriggerRule& rule) {
   return CheckDuration(rule.cool_down_ns, limits::kTriggerCoolDownMinNs,
                        limits::kTriggerCoolDownMaxNs);
@@ -160,6 +178,8 @@ const std::vector<TriggerRuleCheck>& TriggerRuleChecks() {
       {"job", CheckJob},
       {"times-median", CheckTimesMedian},
       {"silent-for", CheckSilence},
+      {"verdict", CheckVerdicts},
+      {"peers", CheckPeers},
       {"cool-down", CheckCoolDown},
       {"per-hour", CheckPerHour},
       {"record-last", CheckLast},

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -110,10 +111,11 @@ OperatorGateway::OperatorGateway(const OperatorGateway& other, Options options,
 OperatorGateway::~OperatorGateway() = default;
 
 std::unique_ptr<OperatorGateway> OperatorGateway::For(std::shared_ptr<const WebCaller> caller,
-                                                      std::string user, std::string role) const {
+                                                      User user) const {
   Options options = options_;
-  options.user = std::move(user);
-  options.role = std::move(role);
+  options.user = std::move(user.name);
+  options.role = std::move(user.role);
+  options.has_session = user.has_session;
   return std::unique_ptr<OperatorGateway>(new OperatorGateway(
       *this, std::move(options), std::make_shared<OperatorCalls>(*calls_, std::move(caller))));
 }
@@ -145,6 +147,8 @@ const std::vector<OperatorGateway::Route>& OperatorGateway::Routes() {
       {"GET", "captures/*/certificate", &OperatorGateway::GetCertificate},
       {"GET", "captures/*/watch", &OperatorGateway::WatchCapture},
       {"GET", "captures/*/export", &OperatorGateway::Export},
+      {"GET", "captures/*/why", &OperatorGateway::Why},
+      {"GET", "why", &OperatorGateway::Why},
       {"GET", "captures/*/artifacts", &OperatorGateway::ListArtifacts},
       {"GET", "captures/*/artifact", &OperatorGateway::GetArtifact},
       {"GET", "downloads/*", &OperatorGateway::GetDownload},
@@ -339,6 +343,7 @@ WebReply OperatorGateway::GetSession(const WebRequest&, const std::string&) {
   json.Member("view", true).Member("start", is_operator).Member("stop", is_operator);
   json.Member("edit", is_operator).Member("delete", is_admin).Member("export", true);
   json.Close('}');
+  json.Member("has_session", options_.has_session);
   json.Member("needs_token", false).Member("aggregator", NEURONTRACE_VERSION).Close('}');
   return JsonReply(json.Take());
 }
@@ -546,6 +551,35 @@ WebReply OperatorGateway::GetDownload(const WebRequest& request, const std::stri
 
 WebReply OperatorGateway::CancelDownload(const WebRequest& request, const std::string& id) {
   return downloads_->Cancel(DownloadCaller(), request, id);
+}
+
+// The same window as that of the views: moments of reference time.
+WebReply OperatorGateway::Why(const WebRequest& request, const std::string& id) {
+  v1::ExplainRequest message;
+  message.set_capture_id(id);
+  message.set_job(DecodedParameterOf(request.query, "job"));
+  if (!IsUtf8(message.job())) {
+    return ErrorReply({grpc::StatusCode::INVALID_ARGUMENT, "job: is not UTF-8"});
+  }
+  const auto moment = [&request](std::string_view name, uint64_t& ns) {
+    const std::string text = DecodedParameterOf(request.query, name);
+    if (text.empty()) return true;
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), ns);
+    return end.ec == std::errc() && end.ptr == text.data() + text.size();
+  };
+  uint64_t from_ns = 0;
+  uint64_t to_ns = 0;
+  for (const auto& [name, ns] : {std::pair("from", &from_ns), std::pair("to", &to_ns)}) {
+    if (moment(name, *ns)) continue;
+    return ErrorReply(
+        {grpc::StatusCode::INVALID_ARGUMENT, fmt::format("{}: is no moment in nanoseconds", name)});
+  }
+  message.set_begin_ns(from_ns);
+  message.set_end_ns(to_ns);
+  OperatorCalls::Call call(calls_);
+  v1::InsightReport reply;
+  const grpc::Status status = service_.Explain(call.WithDeadline().context(), message, &reply);
+  return status.ok() ? MessageReply(reply) : ErrorReply(status);
 }
 
 WebReply OperatorGateway::View(std::string_view what, const WebRequest& request,

@@ -38,6 +38,7 @@ class OperatorGateway final : public WebHandler {
     std::vector<std::string> hosts;  // accepted besides the names of the loopback interface
     std::string user;                // whose credentials the calls have, for people
     std::string role = {};           // "viewer", "operator" or "admin"; empty: not known here
+    bool has_session = false;        // the page may offer to end the session
     int watches_max = limits::kWebWatchesMax;  // pages that follow a running capture
     // Exports of several files become archives, which need room for temporary files.
     bool makes_archives = true;
@@ -52,11 +53,16 @@ class OperatorGateway final : public WebHandler {
 
   WebReply Handle(const WebRequest& request) override;
 
-  // Returns a gateway whose calls are made by `caller`, and whose `session` names this user and
-  // role. Its limits are those of this gateway, and Stop of this one ends its calls. `caller` lives
-  // until the last of its calls has ended. The service and the assets must outlive both.
-  std::unique_ptr<OperatorGateway> For(std::shared_ptr<const WebCaller> caller, std::string user,
-                                       std::string role) const;
+  // What For needs to know of a caller.
+  struct User {
+    std::string name;
+    std::string role;
+    bool has_session = false;  // as in Options
+  };
+  // Returns a gateway whose calls are made by `caller`, and whose `session` describes `user`. Its
+  // limits are those of this gateway, and Stop of this one ends its calls. `caller` lives until the
+  // last of its calls has ended. The service and the assets must outlive both.
+  std::unique_ptr<OperatorGateway> For(std::shared_ptr<const WebCaller> caller, User user) const;
   // Answers a request whose sender is known: calls of the API, without the checks of Handle.
   WebReply Answer(const WebRequest& request) { return Api(request); }
   // Answers a request for a file of the page, which anybody may read.
@@ -119,6 +125,8 @@ class OperatorGateway final : public WebHandler {
   // These have the name of a download in place of a capture.
   WebReply GetDownload(const WebRequest& request, const std::string& id);
   WebReply CancelDownload(const WebRequest& request, const std::string& id);
+  // Which ranks of the capture are slow or hung, and why; without a capture, of the watch.
+  WebReply Why(const WebRequest& request, const std::string& id);
   // `what` is the kind of answer, such as "spans"; see ViewRequest in operator_service.proto.
   WebReply View(std::string_view what, const WebRequest& request, const std::string& id);
 

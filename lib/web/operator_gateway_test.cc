@@ -86,6 +86,16 @@ class FakeOperator final : public v1::OperatorService::Service {
     writer->Write(part);
     return grpc::Status::OK;
   }
+  grpc::Status Explain(grpc::ServerContext*, const v1::ExplainRequest* request,
+                       v1::InsightReport* reply) override {
+    explained = *request;
+    if (request->capture_id() != "01ABC") return {grpc::StatusCode::NOT_FOUND, "no such capture"};
+    reply->add_verdicts()->set_kind(v1::VERDICT_KIND_SLOW_CORE);
+    reply->mutable_verdicts(0)->add_suspects()->set_worker_gid(13);
+    reply->set_step_ns(500);
+    reply->set_text("1 verdict");
+    return grpc::Status::OK;
+  }
   // Writes two files at once if the format has several, else one.
   grpc::Status Export(grpc::ServerContext*, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportReply>* writer) override {
@@ -142,6 +152,7 @@ class FakeOperator final : public v1::OperatorService::Service {
   bool ends_early = false;  // exports lack their last reply
   v1::StartCaptureRequest started;
   v1::UpdateCaptureRequest updated;
+  v1::ExplainRequest explained;
   std::set<std::string> deleted;
   std::string caller;  // of ListCaptures
 };
@@ -192,6 +203,25 @@ TEST_F(OperatorGatewayTest, ListsCapturesAsJson) {
   EXPECT_EQ(reply.status, 200);
   EXPECT_THAT(reply.body, HasSubstr("\"capture_id\":\"01ABC\""));
   EXPECT_EQ(HeaderOf(reply, "Cache-Control"), "no-store");
+}
+
+TEST_F(OperatorGatewayTest, AsksWhichRankIsSlow) {
+  const WebReply reply =
+      Ask(Request("GET", "/api/v1/captures/01ABC/why", "from=17&to=18&job=a%20b"));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_THAT(reply.body, HasSubstr("\"kind\":\"VERDICT_KIND_SLOW_CORE\""));
+  EXPECT_THAT(reply.body, HasSubstr("\"worker_gid\":\"13\""));
+  EXPECT_THAT(reply.body, HasSubstr("\"step_ns\":\"500\""));
+  EXPECT_EQ(service_.explained.capture_id(), "01ABC");
+  EXPECT_EQ(service_.explained.begin_ns(), 17u);
+  EXPECT_EQ(service_.explained.end_ns(), 18u);
+  EXPECT_EQ(service_.explained.job(), "a b");
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01NONE/why")).status, 404);
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/why", "from=1s")).status, 400);
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/captures/01ABC/why", "job=%ff")).status, 400);
+  // The watch has no capture.
+  EXPECT_EQ(Ask(Request("GET", "/api/v1/why")).status, 404);
+  EXPECT_EQ(service_.explained.capture_id(), "");
 }
 
 TEST_F(OperatorGatewayTest, EveryAnswerHasThePolicyOfThePage) {
@@ -480,7 +510,7 @@ TEST_F(OperatorGatewayTest, WithoutArchivesTheCommandThatNeedsNoneIsNamed) {
 TEST_F(OperatorGatewayTest, DownloadsOfOneUserAreUnknownToAnother) {
   const auto of = [&](const char* user, const char* method, const std::string& path,
                       const std::string& query = "") {
-    return gateway_->For(nullptr, user, "viewer")->Answer(Request(method, path, query));
+    return gateway_->For(nullptr, {user, "viewer"})->Answer(Request(method, path, query));
   };
   const WebReply reply =
       of("ann", "GET", "/api/v1/captures/01ABC/export", "format=pftrace&download=d1");
@@ -585,7 +615,7 @@ class Alice final : public WebCaller {
 };
 
 TEST_F(OperatorGatewayTest, MakesCallsForACallerAndNamesItsRole) {
-  const auto of_alice = gateway_->For(std::make_shared<Alice>(), "alice", "operator");
+  const auto of_alice = gateway_->For(std::make_shared<Alice>(), {"alice", "operator"});
   EXPECT_THAT(of_alice->Answer(Request("GET", "/api/v1/session")).body,
               HasSubstr(R"("user":"alice","role":"operator","may":{"view":true,"start":true,)"
                         R"("stop":true,"edit":true,"delete":false)"));
@@ -598,7 +628,7 @@ TEST_F(OperatorGatewayTest, MakesCallsForACallerAndNamesItsRole) {
 }
 
 TEST_F(OperatorGatewayTest, AViewerMayOnlyLook) {
-  const auto viewer = gateway_->For(std::make_shared<Alice>(), "eve", "viewer");
+  const auto viewer = gateway_->For(std::make_shared<Alice>(), {"eve", "viewer"});
   EXPECT_THAT(viewer->Answer(Request("GET", "/api/v1/session")).body,
               HasSubstr(R"("start":false,"stop":false,"edit":false,"delete":false,"export":true)"));
 }

@@ -154,6 +154,7 @@ absl::Status TakeEnd(const v1::CaptureSpec& message, CaptureSpec& value) {
   value.budget.core_ppm = message.budget_core_ppm();
   value.budget.bytes_per_second = message.budget_bytes_per_second();
   ASSIGN_OR_RETURN(value.cause, CheckDetail("spec.cause", message.cause()));
+  value.watch = message.watch();
   return absl::OkStatus();
 }
 
@@ -614,6 +615,7 @@ void ToProto(const CaptureSpec& value, v1::CaptureSpec* message) {
   message->set_budget_core_ppm(value.budget.core_ppm);
   message->set_budget_bytes_per_second(value.budget.bytes_per_second);
   message->set_cause(CopyBytes(value.cause));
+  message->set_watch(value.watch);
 }
 
 // Names and sizes of lists come first, then each group of fields; the groups are compared with each

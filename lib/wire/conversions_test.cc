@@ -162,6 +162,7 @@ CaptureSpec SomeSpec() {
   spec.budget.core_ppm = 10'000;
   spec.budget.bytes_per_second = 11;
   spec.cause = "slow";
+  spec.watch = true;
   return spec;
 }
 

@@ -28,6 +28,8 @@ void ToProto(const TriggerRule& value, v1::TriggerRule* message) {
   message->set_silent_ns(value.silent_ns);
   message->set_cool_down_ns(value.cool_down_ns);
   message->set_per_hour_max(value.per_hour_max);
+  message->set_verdicts(Identity(value.verdicts));
+  message->set_peers(value.peers);
   message->set_last_ns(value.last_ns);
   message->set_duration_ns(value.duration_ns);
 }
@@ -36,8 +38,9 @@ absl::StatusOr<TriggerRule> FromProto(const v1::TriggerRule& message) {
   RETURN_IF_ERROR(CheckIdentityText("trigger.name", message.name()));
   if (message.name().empty()) return InvalidArgument("trigger.name is empty");
   RETURN_IF_ERROR(CheckEnum("trigger.kind", message.kind(), v1::TRIGGER_KIND_SLOW_EXECUTION,
-                            v1::TRIGGER_KIND_POST));
+                            v1::TRIGGER_KIND_VERDICT));
   RETURN_IF_ERROR(CheckIdentityText("trigger.job", message.job()));
+  RETURN_IF_ERROR(CheckIdentityText("trigger.verdicts", message.verdicts()));
   // Comparisons with NaN are false, so the range check of rules would accept it.
   if (!std::isfinite(message.times_median()) || message.times_median() < 0) {
     return InvalidArgument("trigger.times_median is {}", message.times_median());
@@ -50,6 +53,8 @@ absl::StatusOr<TriggerRule> FromProto(const v1::TriggerRule& message) {
   value.silent_ns = message.silent_ns();
   value.cool_down_ns = message.cool_down_ns();
   value.per_hour_max = message.per_hour_max();
+  value.verdicts = message.verdicts();
+  value.peers = message.peers();
   value.last_ns = message.last_ns();
   value.duration_ns = message.duration_ns();
   return value;

@@ -14,7 +14,7 @@ from pftrace_reader import Pftrace
 
 COMMANDS = [["status"], ["workers"], ["capture"], ["capture", "start"], ["capture", "stop"], ["captures"],
             ["captures", "list"], ["captures", "show"], ["captures", "watch"], ["captures", "rename"],
-            ["captures", "star"], ["captures", "unstar"], ["captures", "tag"], ["captures", "delete"], ["export"],
+            ["captures", "star"], ["captures", "unstar"], ["captures", "tag"], ["captures", "delete"], ["export"], ["why"],
             ["flight-recorder"], ["flight-recorder", "on"], ["flight-recorder", "off"], ["flight-recorder", "status"],
             ["triggers"], ["triggers", "list"], ["triggers", "fire"], ["triggers", "check"],
             ["completion"]]

@@ -78,6 +78,10 @@ class ContinuousTest(FleetCase):
         self.assertEqual(later["lost"], 0)
         self.check_window(capture_id, workers)
 
+        # A longer age takes effect without a restart of the capture.
+        self.fleet.cli("captures", "keep", capture_id, "--for", f"{4 * KEEP_SECONDS}s")
+        self.wait_for(capture_id, lambda c: c["events"] > 2 * later["events"], "twice as much to be kept")
+
         verdict = self.stop_capture(capture_id)["certificate"]["verdict"]
         self.assertIn("complete: ", verdict)
         self.assertNotIn("incomplete", verdict)

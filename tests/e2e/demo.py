@@ -4,11 +4,10 @@
 
 scripts/demo builds what this needs and runs it. What it plants (a straggler, clock errors, an LNC2 worker) and what it
 finds again in the files is in the summary; the exit code is 0 only if every event of the simulation's own record is
-in the store exactly once.
+in the store exactly once, and `neurontrace why` names the straggler and nobody else.
 """
 
 import argparse
-import collections
 import contextlib
 import dataclasses
 import json
@@ -36,14 +35,15 @@ BARRIER = "enc_barrier"
 STRAGGLER, STRAGGLER_US = 13, 1500
 
 
-def start_fleet(fleet, *agent_options):
-    """Aggregator, agents and workers, on clocks that disagree."""
+def start_fleet(fleet, *agent_options, straggler=STRAGGLER, aggregator_options=()):
+    """Aggregator, agents and workers, on clocks that disagree; `straggler` None: no rank is slow."""
+    slow = () if straggler is None else ("--straggler-rank", straggler, "--straggler-extra-us", STRAGGLER_US)
     fleet.true_time = TrueTime()
     now_ns = fleet.true_time.now_ns()
     for instance in INSTANCES:
         fleet.host_clocks[instance] = HostClock(
             offset_ns=CLOCK_OFFSETS_NS[instance], drift_ppm=CLOCK_DRIFTS_PPM[instance], origin_ns=now_ns)
-    fleet.start_aggregator()
+    fleet.start_aggregator(*aggregator_options)
     for instance in INSTANCES:
         fleet.start_agent(instance, *agent_options, host_samples=True)
     start_at = fleet.true_time.now_ns() + 500_000_000
@@ -53,7 +53,7 @@ def start_fleet(fleet, *agent_options):
             instance, "--rank-start", number * CORES_PER_WORKER, "--world-size", WORLD, "--cores", CORES_PER_WORKER,
             "--lnc", 2 if number == 0 else 1, "--seed", 7, "--mix", "graph", "--executions-per-second",
             EXECUTIONS_PER_SECOND,
-            "--start-at", start_at, "--straggler-rank", STRAGGLER, "--straggler-extra-us", STRAGGLER_US, ready=False)
+            "--start-at", start_at, *slow, ready=False)
     for worker in fleet.workers:
         worker.wait_for_line("ready")
     fleet.wait_for_workers(len(fleet.workers))
@@ -61,15 +61,15 @@ def start_fleet(fleet, *agent_options):
     fleet.wait_for_clocks(len(INSTANCES))
 
 
-def barrier_waits(trace):
-    """Mean time that each worker_gid spends waiting in barriers; the straggler waits least."""
-    sums = collections.defaultdict(lambda: [0, 0])
-    for span in trace["trace_event"]:
-        if span["name"] == BARRIER and "worker_gid" in span:
-            entry = sums[int(span["worker_gid"])]
-            entry[0] += int(span["duration"])
-            entry[1] += 1
-    return {gid: total / count for gid, (total, count) in sums.items() if count}
+def explain(fleet, capture_id):
+    """What `neurontrace why` answers, and of it whom it names: [{worker_gid, kind, phase, text}]."""
+    answer = json.loads(fleet.cli("why", capture_id, "--json", codes=(0, 3)).stdout)
+    named = [{"worker_gid": int(suspect["worker_gid"]),
+              "kind": verdict["kind"].removeprefix("VERDICT_KIND_").lower().replace("_", "-"),
+              "phase": verdict["phase"], "text": verdict["text"]}
+             for verdict in answer.get("verdicts", []) for suspect in verdict.get("suspects", [])
+             if verdict["kind"] != "VERDICT_KIND_UNEVEN_ROLE"]  # of a role, and not of a rank
+    return answer, named
 
 
 def barrier_order(fleet, capture_id):
@@ -93,10 +93,10 @@ def barrier_page(trace, capture_id, gid):
     return f"/capture/{capture_id}?{urllib.parse.urlencode(view)}"
 
 
-def summarise(capture, check, trace, clocks, out):
+def summarise(capture, check, trace, clocks, insight, straggler, out):
     gids = sorted(int(s["worker_gid"]) for s in capture["streams"] if int(s["worker_gid"]) >= 0)
-    waits = barrier_waits(trace)
-    slowest = min(waits, key=waits.get) if waits else None
+    answer, named = insight
+    found = sorted({suspect["worker_gid"] for suspect in named})
     cores = [s for s in capture["streams"] if s["identity"]["kind"] == "STREAM_KIND_NEURON_CORE"]
     stored_bytes = sum(int(s["bytes"]) for s in cores)
     return {
@@ -119,10 +119,12 @@ def summarise(capture, check, trace, clocks, out):
         "ground_truth_after_the_last_fetch": check.after_end,
         "spans": len(trace["trace_event"]),
         "clocks": clocks,
-        "planted_straggler": STRAGGLER,
-        "straggler_found": slowest,
-        "straggler_page": barrier_page(trace, capture["capture_id"], slowest),
-        "barrier_wait_us": {str(gid): round(wait / 1000, 1) for gid, wait in sorted(waits.items())},
+        "planted_stragglers": [] if straggler is None else [straggler],
+        "stragglers_found": found,
+        "named": named,
+        "cores_judged": int(answer.get("cores_judged", 0)),
+        "refusals": len(answer.get("refusals", [])),
+        "straggler_page": barrier_page(trace, capture["capture_id"], found[0] if found else None),
         "files": {name: str(out / name) for name in
                   (*EXPORTED, "own_clocks.pftrace", "summary.json")},
     }
@@ -134,14 +136,25 @@ def after_end(summary):
                    ({count} more came between a core's last fetch and the end of its trace)""" if count else ""
 
 
+def who_is_slow(summary, address):
+    """Whom `neurontrace why` names with its own line, and a link to one barrier on all ranks, where a page is served."""
+    planted = ", ".join(f"worker_gid {gid}" for gid in summary["planted_stragglers"]) or "nobody"
+    if not summary["named"]:
+        return f"nobody is named (planted: {planted}); {summary['cores_judged']} of {summary['cores']} cores were judged"
+    lines = []
+    for suspect in summary["named"]:
+        lines.append(f"worker_gid {suspect['worker_gid']}: {suspect['kind']}, phase {suspect['phase']} "
+                     f"(planted: {planted})")
+        lines.append(suspect["text"])
+    if address is not None:
+        lines.append(straggler_link(summary, address))
+    return "\n                   ".join(lines)
+
+
 def straggler_link(summary, address):
-    """One barrier on all ranks, where a page is served."""
-    if address is None:
-        return ""
     at = urllib.parse.urlsplit(address)
     path = summary["straggler_page"]
-    return f"""
-                   {at.scheme}://{at.netloc}{path}{'&' if '?' in path else '?'}{at.query}"""
+    return f"{at.scheme}://{at.netloc}{path}{'&' if '?' in path else '?'}{at.query}"
 
 
 def print_page_command(arguments, capture_id, out):
@@ -165,10 +178,7 @@ page  {address}""", flush=True)
 def print_summary(summary, address):
     """`address` of the page: None if none is served."""
     gids = summary["worker_gids"]
-    waits = summary["barrier_wait_us"]
     clocks = summary["clocks"]
-    found = summary["straggler_found"]
-    others = [w for gid, w in waits.items() if int(gid) != found]
     print(f"""
 Summary
   instances        {summary['instances']}, {summary['workers']} workers, {summary['cores']} cores
@@ -183,12 +193,11 @@ Summary
   clocks, before   the ranks of a barrier are up to {seconds(clocks['raw_apart_ns'])} apart by their instances' own clocks
   clocks, merged   they line up within {seconds(clocks['aligned_apart_ns'])} of the truth, half of {clocks['barriers']} barriers within {seconds(clocks['aligned_usual_ns'])}
                    (stated bound: {seconds(clocks['bound_ns'])}; {clocks['events_beyond_their_bound']} of their events are beyond it)
-  straggler        worker_gid {found} waits {waits.get(str(found), 0):,.0f} us in a barrier, the others \
-{sum(others) / max(1, len(others)):,.0f} us (planted: {summary['planted_straggler']}){straggler_link(summary, address)}
+  who is slow      {who_is_slow(summary, address)}
   files            {summary['files']['system_profile.pftrace']}
                    {summary['files']['own_clocks.pftrace']} (what it would be without)
                    {summary['files']['system_profile.json']}
-                   {summary['files']['figures.txt']} (durations, busy shares, collectives, stragglers)
+                   {summary['files']['figures.txt']} (who is slow, durations, busy shares, collectives)
                    {summary['files']['summary.json']}
 
 Open the .pftrace at https://ui.perfetto.dev (it stays on this machine: the page reads it locally).""")
@@ -201,7 +210,8 @@ def run(arguments):
     with Fleet(arguments.build, out / "run") as fleet:
         print(f"Starting an aggregator, {len(INSTANCES)} simulated instances with an agent each, "
               f"{WORKERS_PER_INSTANCE} workers with {CORES_PER_WORKER} cores on each …", flush=True)
-        start_fleet(fleet)
+        straggler = None if arguments.no_straggler else STRAGGLER
+        start_fleet(fleet, straggler=straggler)
         print(fleet.cli("workers").stdout, flush=True)
         command = ["capture", "--duration", f"{arguments.duration:g}s", "--name", "demo"]
         print(f"$ neurontrace {' '.join(command)}", flush=True)
@@ -220,10 +230,13 @@ def run(arguments):
         print(f"$ neurontrace {' '.join(command)} own_clocks.pftrace", flush=True)
         print(f"$ neurontrace clocks --capture {capture_id}", flush=True)
         print(fleet.cli("clocks", "--capture", capture_id).stdout, flush=True)
+        print(f"$ neurontrace why {capture_id}", flush=True)
+        print(fleet.cli("why", capture_id, codes=(0, 3)).stdout, flush=True)
         check = compare(fleet.workers, fleet.export_events(capture_id))
         with open(out / "system_profile.json", encoding="utf-8") as file:
             trace = json.load(file)
-        summary = summarise(capture, check, trace, barrier_order(fleet, capture_id), out)
+        summary = summarise(capture, check, trace, barrier_order(fleet, capture_id), explain(fleet, capture_id),
+                            straggler, out)
         with open(out / "summary.json", "w", encoding="utf-8") as file:
             json.dump(summary, file, indent=2)
             file.write("\n")
@@ -244,7 +257,11 @@ def verdict(summary, check, capture):
     whole = check.ok() and true and summary["worker_gids"] == list(range(WORLD))
     if not whole:
         print("\nThe check failed: " + (check.first_difference or f"clocks: {clocks}"), file=sys.stderr)
-    return 0 if whole and capture["state"] == "CAPTURE_STATE_COMPLETE" else 1
+    is_named = summary["stragglers_found"] == summary["planted_stragglers"]
+    if not is_named:
+        print(f"\nThe check failed: neurontrace why names {summary['stragglers_found']} instead of "
+              f"{summary['planted_stragglers']}", file=sys.stderr)
+    return 0 if whole and is_named and capture["state"] == "CAPTURE_STATE_COMPLETE" else 1
 
 
 def main():
@@ -252,6 +269,7 @@ def main():
     parser.add_argument("--build", required=True, help="build directory with bin/ and lib/")
     parser.add_argument("--out", default="out/demo", help="output directory (default %(default)s)")
     parser.add_argument("--duration", type=float, default=5, help="seconds to capture (default 5)")
+    parser.add_argument("--no-straggler", action="store_true", help="run without a slow rank: nobody is named then")
     parser.add_argument("--no-view", action="store_true", default=not sys.stdout.isatty(),
                         help="end with the summary; otherwise, in a terminal, serve the timeline to a browser until Ctrl-C")
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo as a test: every event of the simulation is in the capture once, every rank is there once, and the planted
-straggler is found in the exported file. In a terminal, the demo serves the page until Ctrl-C."""
+"""The demo as a test: every event of the simulation is in the capture once, every rank is there once, and `neurontrace
+why` names the planted straggler, or nobody if none is planted. In a terminal, the demo serves the page until Ctrl-C."""
 
 import contextlib
 import gzip
@@ -18,22 +18,37 @@ import urllib.request
 from pathlib import Path
 
 import suite
+from demo import STRAGGLER
 from pftrace_reader import Pftrace
 
 
 class Demo(unittest.TestCase):
+    def run_demo(self, out, *options):
+        """Returns what the demo prints, and its summary."""
+        done = subprocess.run(
+            [sys.executable, "-B", Path(__file__).with_name("demo.py"), "--build", os.environ["NT_BUILD_DIR"],
+             "--out", out, *options], capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout, json.loads((Path(out) / "summary.json").read_text())
+
     def test_demo(self):
         with tempfile.TemporaryDirectory(prefix="neurontrace-demo-") as out:
-            done = subprocess.run(
-                [sys.executable, "-B", Path(__file__).with_name("demo.py"), "--build", os.environ["NT_BUILD_DIR"],
-                 "--out", out, "--duration", "2"], capture_output=True, text=True, timeout=120, check=False)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            summary = json.loads((Path(out) / "summary.json").read_text())
+            shown, summary = self.run_demo(out, "--duration", "2")
             self.check_summary(summary)
+            self.check_named(Path(out), shown, summary)
             self.check_files(Path(out), summary)
-            for line in ("Summary", "straggler", "https://ui.perfetto.dev", f"neurontrace view {summary['capture_id']}"):
-                self.assertIn(line, done.stdout)
+            for line in ("Summary", "https://ui.perfetto.dev", f"neurontrace view {summary['capture_id']}"):
+                self.assertIn(line, shown)
             self.assertRegex(summary["straggler_page"], rf"^/capture/{summary['capture_id']}\?from=\d{{19}}&to=\d{{19}}&q=")
+
+    def test_without_a_straggler_nobody_is_named(self):
+        with tempfile.TemporaryDirectory(prefix="neurontrace-demo-") as out:
+            shown, summary = self.run_demo(out, "--duration", "1", "--no-straggler")
+            self.assertEqual((summary["planted_stragglers"], summary["stragglers_found"], summary["named"]), ([], [], []))
+            self.assertEqual(summary["cores_judged"], 24)
+            self.assertIn("who is slow      nobody is named (planted: nobody); 24 of 24 cores were judged", shown)
+            self.assertEqual([track.name for track in Pftrace(Path(out) / "system_profile.pftrace").tracks
+                              if track.name.endswith(" verdicts (derived)")], [])
 
     def test_demo_in_a_terminal_serves_the_page_until_an_interrupt(self):
         ours, theirs = pty.openpty()
@@ -45,7 +60,7 @@ class Demo(unittest.TestCase):
             self.addCleanup(self.end, demo)
             shown = self.read_screen(screen, r"(?m)^page  (http://127\.0\.0\.1:\d+/capture/\w+\?token=\w+)\r$")
             page = re.search(r"(?m)^page  (\S+)\r$", shown)[1]
-            straggler = re.search(r"straggler .*\r\n +(http\S+)", shown)[1]
+            straggler = re.search(r"who is slow .*\r\n.*\r\n +(http\S+)", shown)[1]
             # Each link alone signs in, and the view stays in the address.
             self.assertRegex(self.open_page(page), r"/capture/\w+$")
             self.assertRegex(self.open_page(straggler), r"/capture/\w+\?from=\d{19}&to=\d{19}&q=name%3Aenc_barrier$")
@@ -89,7 +104,8 @@ class Demo(unittest.TestCase):
         self.assertEqual(summary["events"], summary["ground_truth_events"])
         for name in ("ground_truth_missing", "ground_truth_extra", "ground_truth_twice"):
             self.assertEqual(summary[name], 0, name)
-        self.assertEqual(summary["straggler_found"], summary["planted_straggler"])
+        self.assertEqual(summary["planted_stragglers"], [STRAGGLER])
+        self.assertEqual(summary["stragglers_found"], [STRAGGLER])
         self.assertLess(summary["bytes_per_event"], 20)
         clocks = summary["clocks"]
         self.assertGreater(clocks["barriers"], 20)
@@ -97,6 +113,22 @@ class Demo(unittest.TestCase):
         self.assertLessEqual(clocks["aligned_apart_ns"], clocks["bound_ns"])
         self.assertLess(clocks["aligned_usual_ns"], 1_000_000)
         self.assertEqual((clocks["beyond"], clocks["events_beyond_their_bound"]), (0, 0))
+
+    def check_named(self, out, shown, summary):
+        """The planted rank with its phase, in the demo's summary, in the summary of the capture and in the trace."""
+        self.assertEqual(len(summary["named"]), 1, summary["named"])
+        suspect = summary["named"][0]
+        self.assertEqual((suspect["worker_gid"], suspect["phase"]), (STRAGGLER, "device"))
+        self.assertIn(f"who is slow      worker_gid {STRAGGLER}: {suspect['kind']}, phase device "
+                      f"(planted: worker_gid {STRAGGLER})", shown)
+        self.assertGreaterEqual(" ".join(shown.split()).count(suspect["text"]), 2,
+                                "by `neurontrace why`, which breaks lines, and in the summary")
+        figures = (out / "figures.txt").read_text()
+        self.assertTrue(figures.startswith("Answer\n"), figures[:200])
+        self.assertIn(suspect["text"], " ".join(figures.split()))
+        tracks = [track for track in Pftrace(out / "system_profile.pftrace").tracks
+                  if track.name.endswith(" verdicts (derived)")]
+        self.assertEqual([track.name.split("-")[0] for track in tracks], [f"gid{STRAGGLER}"])
 
     def check_files(self, out, summary):
         trace = Pftrace(out / "system_profile.pftrace")

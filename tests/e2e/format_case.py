@@ -79,8 +79,9 @@ class FormatCase(FleetCase):
 
     # -- simulated workers ---------------------------------------------------------------------------------------
 
-    def record_fleet(self):
-        """Two instances of two cores, with what their hosts do; returns the capture's id."""
+    def record_fleet(self, *simulation):
+        """Two instances of two cores, with what their hosts do; returns the capture's id. `simulation` are further options
+        of the workers."""
         self.fleet.start_aggregator()
         workers = []
         start_at = time.time_ns()  # of the job: ranks that begin at times of their own have no collectives in common
@@ -88,7 +89,7 @@ class FormatCase(FleetCase):
             self.fleet.start_agent(f"i-{number:04x}", host_samples=True)
             workers.append(self.fleet.start_worker(
                 f"i-{number:04x}", "--cores", 2, "--rank-start", number * 2, "--world-size", 4, "--mix", "graph",
-                "--executions-per-second", 20, "--start-at", start_at))
+                "--executions-per-second", 20, "--start-at", start_at, *simulation))
         self.fleet.wait_for_workers(len(workers))
         capture_id = self.start_capture("--all-events")
         self.wait_for_events(capture_id, 20_000)

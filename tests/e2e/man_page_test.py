@@ -12,7 +12,7 @@ from pathlib import Path
 import suite
 from man_page import Help, ask, page
 
-PROGRAMS = {"neurontrace": 1, "neurontrace-agent": 8, "neurontrace-aggregator": 8}
+PROGRAMS = {"neurontrace": 1, "neurontrace-simulate": 1, "neurontrace-agent": 8, "neurontrace-aggregator": 8}
 
 
 def shown(text):

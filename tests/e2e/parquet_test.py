@@ -18,6 +18,7 @@ import suite
 from format_case import SOURCE_ROOT, FormatCase, expected_spans, needs_real_archive
 from framework_input import matched_flows
 
+SLOW = 2  # the rank that the simulation delays
 RECIPES = SOURCE_ROOT / "docs" / "user" / "recipes.md"
 BLOCK = re.compile(r"^```(sql|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Those that find nothing in a capture that is well, or that has no framework's file.
@@ -60,12 +61,24 @@ class ParquetCase(FormatCase):
 
 class Neuron(ParquetCase):
     def test_rows_and_recipes(self):
-        capture_id = self.record_fleet()
+        capture_id = self.record_fleet("--straggler-rank", SLOW, "--straggler-extra-us", 1_500)
         folder = self.export(capture_id)
         self.check_schema(folder)
+        self.check_verdicts(folder, capture_id)
         self.check_rows(folder, capture_id)
         self.check_parts(folder, capture_id)
         self.check_recipes(folder)
+
+    def check_verdicts(self, folder, capture_id):
+        """The planted rank is named, and nobody else."""
+        verdicts = [row for row in read_table(folder, "NtVerdicts") if not row["is_refusal"]]
+        self.assertEqual({gid for row in verdicts for gid in row["worker_gids"] or []}, {SLOW}, verdicts)
+        for row in verdicts:
+            self.assertEqual((row["capture_id"], row["reason"]), (capture_id, None))
+            self.assertGreater(row["cost_ns"], 1_000_000)
+            self.assertLess(row["since_ts"], row["until_ts"])
+            self.assertIn(str(SLOW), row["text"])
+        self.assertNotEqual(read_table(folder, "SystemProfileMetadata")[0]["nt_judged"], "")
 
     def check_rows(self, folder, capture_id):
         out = self.fleet.dir / "trace.json"

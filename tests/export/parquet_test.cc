@@ -74,6 +74,9 @@ TEST_F(ParquetTest, EveryTableHasTheColumnsOfItsSchema) {
         case ColumnType::kTextList:
           table.Texts(std::vector<std::string>{"x", "y"});
           break;
+        case ColumnType::kInt64List:
+          table.Ints(std::vector<int64_t>{1, 2});
+          break;
       }
     }
     ASSERT_TRUE(table.EndRow().ok()) << spec->name;

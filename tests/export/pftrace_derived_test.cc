@@ -224,6 +224,7 @@ TEST_F(PftraceDerived, HardwareEventsAloneHaveNoRowsOfTheRuntime) {
   size_t instants = 0;
   for (const Track& track : ExportAndCheck(request).tracks) {
     EXPECT_THAT(track.name, Not(HasSubstr("neuron_rt")));
+    if (track.name.ends_with("(derived)")) continue;
     instants += track.instants.size();
   }
   EXPECT_EQ(instants, 1u) << "the synchronisation point is there";

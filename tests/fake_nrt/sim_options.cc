@@ -42,6 +42,9 @@ void AddWorkload(CLI::App& app, SimOptions& options) {
   app.add_option("--stall-rank", options.stall_rank,
                  "This rank stops forever in the middle of an execution");
   app.add_option("--stall-file", options.stall_file, "Start the stall when this file exists");
+  app.add_option("--wait-file", options.wait_file,
+                 "When this file exists, it has the number of an execution, in whose host barrier "
+                 "every core waits forever");
   app.add_flag("--hardware-after-sync", options.hardware_after_sync,
                "Put hardware events into the ring after their sync point instead of in time order");
 }

@@ -34,6 +34,7 @@ struct SimOptions {
   int64_t straggler_extra_us = 0;
   int64_t stall_rank = -1;
   std::string stall_file;
+  std::string wait_file;
   HostClock host_clock;  // without an origin: from start_at_ns on
   std::string ground_truth;
   CommunicatorTime communicator = CommunicatorTime::kEarly;

@@ -10,6 +10,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -138,7 +139,8 @@ void SimCore::Run() {
     if (stop_.WaitUntil(schedule_.StepBegin(step))) break;
     const std::string& stall_file = options_.stall_file;
     if (!stall_file.empty() && access(stall_file.c_str(), F_OK) == 0)
-      return Stall(planner_.Plan(step));
+      return Stall(planner_.Plan(step), "nc_exec_running");
+    if (MustWait()) return Stall(planner_.Plan(step), "enc_barrier");
     const bool can_continue = EmitAll(planner_.Plan(step++));
     truth_.Flush();
     if (!can_continue) break;
@@ -146,10 +148,17 @@ void SimCore::Run() {
   truth_.Flush();
 }
 
-void SimCore::Stall(std::span<const PlannedEvent> events) {
-  const auto end = std::find_if(events.begin(), events.end(), [](const PlannedEvent& event) {
-    return event.form.event_type == std::string_view("nc_exec_running") &&
-           event.form.phase == std::string_view("stop");
+// Executions have the same numbers on all cores of a job that began together.
+bool SimCore::MustWait() const {
+  if (options_.wait_file.empty()) return false;
+  uint64_t execution = 0;
+  std::ifstream file(options_.wait_file);
+  return static_cast<bool>(file >> execution) && planner_.exec_id() >= execution;
+}
+
+void SimCore::Stall(std::span<const PlannedEvent> events, std::string_view type) {
+  const auto end = std::find_if(events.begin(), events.end(), [type](const PlannedEvent& event) {
+    return event.form.event_type == type && event.form.phase == std::string_view("stop");
   });
   EmitAll({events.begin(), end});
   truth_.Flush();
@@ -268,6 +277,7 @@ void NrtWorker::BuildCores() {
                     static_cast<int64_t>(options_.duration_s * 1e9);
     }
     if (options_.executions > 0) core.executions = options_.executions;
+    core.wait_file = options_.wait_file;
     if (options_.stall_rank == static_cast<int64_t>(options_.rank_start + nc)) {
       core.stall_file = options_.stall_file;
     }

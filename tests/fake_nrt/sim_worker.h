@@ -59,8 +59,9 @@ class TruthWriter {
 
 struct SimCoreOptions {
   PlannerOptions planner;
-  int64_t end_ns = INT64_MAX;                // no execution begins from this true time on
-  uint64_t executions = UINT64_MAX;          // nor after so many
+  int64_t end_ns = INT64_MAX;        // no execution begins from this true time on
+  uint64_t executions = UINT64_MAX;  // nor after so many
+  std::string wait_file;  // once it is there, with a number: waits in this execution's host barrier
   std::string stall_file;                    // once it is there, an execution stops in its middle
   uint64_t communicator_after = UINT64_MAX;  // executions before join_communicator is called
   std::function<void()> join_communicator;
@@ -85,8 +86,9 @@ class SimCore {
   // False when the stop signal came.
   bool EmitAll(std::span<const PlannedEvent> events);
   void Emit(const PlannedEvent& event);
-  // The execution as far as it is on the device, and nothing more until the stop signal.
-  void Stall(std::span<const PlannedEvent> events);
+  // Emits the events before the first stop of this type, and nothing more until the stop signal.
+  void Stall(std::span<const PlannedEvent> events, std::string_view type);
+  bool MustWait() const;  // because of the wait file
 
   const Schedule& schedule_;
   const StopSignal& stop_;

@@ -187,6 +187,25 @@ class CapturePage(PageCase):
         self.open_about()
         self.wait_for_text(".artifacts", "NEURON_RT_INSPECT_ENABLE=1")
 
+    def test_how_long_it_is_kept_is_changed_here(self):
+        self.addCleanup(self.fleet.cli, "captures", "keep", self.capture_id, "--forever")
+        self.open_about()
+        self.assertIn("until somebody deletes it", self.text_of(".facts"))
+        self.browser.click(".facts button")
+        self.choose("#ask-text", "soon")
+        self.wait_for_text("#ask-problem", "30d or 12h")
+        self.assertTrue(self.browser.run("return document.querySelector('dialog .primary').disabled"))
+        self.choose("#ask-text", "30d")
+        self.browser.click("dialog .primary")
+        self.wait_for_text(".facts", "for 30 d after its end")
+        spec = self.fleet.show_capture(self.capture_id)["spec"]
+        self.assertEqual(int(spec["retention_ns"]), 30 * 86_400 * 1_000_000_000)
+        # A time that has passed would delete it.
+        self.browser.click(".facts button")
+        self.choose("#ask-text", "1ms")
+        self.browser.click("dialog .primary")
+        self.wait_for_text(".toast.error", "would be deleted at once")
+
     def test_deleted_capture_leads_back_to_the_list(self):
         self.sign_in()
         self.browser.open(f"{self.api.origin}/capture/01JD8Z2M6WQJ4V1T0S3R5XK7PA/about")

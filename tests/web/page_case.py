@@ -89,17 +89,17 @@ for (let i = 0; i < data.length; i += 4) {
 }
 return {drawn, pixels: data.length / 4, colours: seen.size};"""
 
-# How many pixels of a stretch of what lies over the spans have the colour of links.
-LINK_PIXELS = """const [x, y, width, height] = arguments, canvas = document.querySelector('canvas.over');
+# How many pixels of a stretch of what lies over the spans have a colour of the style sheet.
+OVERLAY_PIXELS = """const [name, x, y, width, height] = arguments, canvas = document.querySelector('canvas.over');
 const box = canvas.getBoundingClientRect(), scale = canvas.width / box.width;
 const data = canvas.getContext('2d').getImageData(Math.round((x - box.left) * scale), Math.round((y - box.top) * scale),
                                                   Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))).data;
 const probe = document.createElement('canvas').getContext('2d');
-probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--accent');
+probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
 probe.fillRect(0, 0, 1, 1);
-const accent = probe.getImageData(0, 0, 1, 1).data.join();
+const wanted = probe.getImageData(0, 0, 1, 1).data.join();
 let drawn = 0;
-for (let i = 0; i < data.length; i += 4) drawn += data.slice(i, i + 4).join() === accent;
+for (let i = 0; i < data.length; i += 4) drawn += data.slice(i, i + 4).join() === wanted;
 return drawn;"""
 
 
@@ -270,7 +270,10 @@ class PageCase(unittest.TestCase):
         return self.browser.run(PIXELS, x, y, width, height)
 
     def link_pixels(self, x, y, width, height):
-        return self.browser.run(LINK_PIXELS, x, y, width, height)
+        return self.overlay_pixels("--accent", x, y, width, height)
+
+    def overlay_pixels(self, colour, x, y, width, height):
+        return self.browser.run(OVERLAY_PIXELS, colour, x, y, width, height)
 
     # -- what there is -------------------------------------------------------------------------------------------
 

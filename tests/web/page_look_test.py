@@ -48,6 +48,8 @@ class PageLook(PageCase):
             "details": {**near, "open": f"{hit['stream']}", "panel": "details", "span": f"{hit['stream']}.{hit['row']}.{start}"},
             "search": {**near, "q": f"name:{demo.BARRIER}", "panel": "search"},
             "selection": {**near, "box": box, "panel": "selection"},
+            "why": {**whole, "panel": "why"},
+            "heat-why": {**whole, "panel": "heat", "metric": "late", "why": "all"},
             "heat": {**whole, "panel": "heat", "metric": "late"},
             "table": {**near, "panel": "table"},
             "markers": {**near, "panel": "markers", "m": f"{start}.the straggler arrives"},

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import {InsightMessage} from '../model/insight_types';
+
 import {ApiError, isAbort} from './api_error';
 import * as api from './api_types';
 import {Capture, EventsReply, LinksReply, SearchReply, Session, SummaryReply} from './api_types';
@@ -9,12 +11,19 @@ export type Query = Record<string, string|number|undefined>;
 
 // Calls the aggregator. Every failure is an ApiError, except that an aborted call throws what fetch throws.
 export class ApiClient {
+  // `listener` also learns of each request that was refused because nobody is signed in, before its caller does.
+  constructor(private readonly listener: {signedOut(error: ApiError): void}|null = null) {}
+
   async session(): Promise<Session> {
     return await this.json('GET', '/session') as Session;
   }
 
   async signIn(token: string): Promise<void> {
     await this.json('POST', '/session', {token});
+  }
+
+  async signOut(): Promise<void> {
+    await this.json('DELETE', '/session', {});
   }
 
   // Replies of the operator service, with members in lowerCamelCase.
@@ -75,6 +84,16 @@ export class ApiClient {
     return await (await this.call('GET', this.path(id, 'heat', query), undefined, signal)).arrayBuffer();
   }
 
+  // Which rank is slow or hung in a stretch of a capture.
+  async why(id: string, query: Query, signal?: AbortSignal): Promise<InsightMessage> {
+    return camelCase(await this.json('GET', this.path(id, 'why', query), undefined, signal)) as InsightMessage;
+  }
+
+  // The same of the fleet's watch, as it is now. Status 409 if no watch is on.
+  async whyNow(signal?: AbortSignal): Promise<InsightMessage> {
+    return camelCase(await this.json('GET', '/why', undefined, signal)) as InsightMessage;
+  }
+
   async artifacts(id: string): Promise<api.ArtifactList> {
     return await this.operator(`/captures/${encodeURIComponent(id)}/artifacts`) as api.ArtifactList;
   }
@@ -132,8 +151,12 @@ export class ApiClient {
       if (isAbort(error)) throw error;
       throw ApiError.unreachable();
     }
-    if (!answer.ok) throw await ApiError.of(answer);
-    return answer;
+    if (answer.ok) return answer;
+    const error = await ApiError.of(answer);
+    // A wrong token is shown beside where it was typed.
+    const isSignIn = method === 'POST' && path === '/session';
+    if (error.status === 401 && !isSignIn) this.listener?.signedOut(error);
+    throw error;
   }
 }
 

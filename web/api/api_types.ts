@@ -9,6 +9,7 @@ export interface Session {
   role: string;
   may: {view: boolean, start: boolean, stop: boolean, edit: boolean, delete: boolean, export: boolean};
   aggregator: string;
+  has_session?: boolean;  // DELETE /session ends something
 }
 
 export interface KeyValue {
@@ -76,6 +77,7 @@ export interface CaptureChange {
   starred?: boolean;
   add_tags?: string[];
   remove_tags?: string[];
+  retention_ns?: string;  // 0: no limit
 }
 
 // An answer of /captures/ID/artifacts.

@@ -4,10 +4,10 @@ import {Artifact, ArtifactList} from '../api/api_types';
 import {artifactCommand} from '../model/command_text';
 import {formatBytes, formatCount} from '../model/text_format';
 import {parseCount} from '../model/time_base';
+import {copyLine} from '../widgets/copy_line';
 import {DataTable} from '../widgets/data_table';
 import {button, element, notice} from '../widgets/dom';
 
-import {copyLine} from './copy_line';
 import {DownloadList} from './download_list';
 
 // The capture's files of the vendor's profiler, each with the command that opens it in the vendor's viewer.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
 import {Session} from '../api/api_types';
+import {mayChangeRetention, parseRetention, retentionInput} from '../model/retention';
 import {safeText} from '../model/safe_text';
 import {MenuItem} from '../widgets/menu';
 import {askText} from '../widgets/modal';
@@ -20,6 +21,11 @@ export class CaptureActions {
       {label: 'Rename…', action: () => this.rename(facts), disabled: !may.edit},
       {label: 'Tags…', action: () => this.tag(facts), disabled: !may.edit},
       {label: facts.starred ? 'Remove star' : 'Star', action: () => this.star(facts), disabled: !may.edit},
+      {
+        label: 'Keep for…',
+        action: () => this.keep(facts),
+        disabled: !may.edit || !mayChangeRetention(facts.retention)
+      },
       {label: 'Copy id', hint: '…' + facts.id.slice(-6), action: () => void this.copyId(facts)},
       {label: 'Stop', action: () => this.stop(facts), disabled: !may.stop || !facts.isLive},
       {
@@ -41,6 +47,23 @@ export class CaptureActions {
 
   stop(facts: CaptureFacts): void {
     void this.run('The capture was not stopped', this.api.stopCapture(facts.id), `${facts.title} stops.`);
+  }
+
+  keep(facts: CaptureFacts): void {
+    const {isContinuous, retentionNs} = facts.retention, before = retentionInput(retentionNs);
+    const text = isContinuous ? 'Older events are deleted while it records. Those that have gone do not come back.'
+                              : 'The capture is deleted this long after its end. A shorter time needs the role admin.';
+    const problemOf = (typed: string): string => {
+      const parsed = parseRetention(typed);
+      return 'problem' in parsed ? parsed.problem : '';
+    };
+    askText('How long is it kept?', text, 'Keep for', before, 'Save', null, typed => {
+      const parsed = parseRetention(typed);
+      if ('problem' in parsed || typed === before) return;
+      void this.run('How long the capture is kept was not changed', this.api.updateCapture(facts.id, {
+        retention_ns: parsed.ns
+      }));
+    }, problemOf);
   }
 
   private async copyId(facts: CaptureFacts): Promise<void> {

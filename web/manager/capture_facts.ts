@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {Capture} from '../api/api_types';
 import {CaptureFilter} from '../model/capture_filter';
+import {Retention} from '../model/retention';
 import {parseCount, parseInteger} from '../model/time_base';
 
 // The facts about a capture that the page shows, worked out from the operator service's message.
@@ -45,6 +46,16 @@ export class CaptureFacts {
 
   get isLive(): boolean {
     return ['RECORDING', 'STOPPING', 'ARMING', 'RUNNING'].includes(this.state);
+  }
+
+  get retention(): Retention {
+    const {spec, stoppedRealtimeNs} = this.capture;
+    return {
+      isContinuous: spec?.mode === 'CAPTURE_MODE_CONTINUOUS',
+      isLive: this.isLive,
+      retentionNs: parseInteger(spec?.retentionNs),
+      stoppedNs: parseInteger(stoppedRealtimeNs)
+    };
   }
 
   get stateText(): string {

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import {ApiClient} from '../api/api_client';
 import {describeError} from '../api/api_error';
-import {Capture} from '../api/api_types';
+import {Capture, Session} from '../api/api_types';
 import {CaptureLayout} from '../model/capture_layout';
+import {mayChangeRetention, retentionText} from '../model/retention';
 import {formatBytes, formatCount, formatDuration, formatUtc} from '../model/text_format';
 import {parseCount, parseInteger, TimeBase} from '../model/time_base';
+import {copyLine} from '../widgets/copy_line';
 import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
 import {Navigation, Page} from '../widgets/navigation';
 import {Theme} from '../widgets/theme';
+import {Toasts} from '../widgets/toasts';
 
 import {artifactSection} from './artifact_section';
+import {CaptureActions} from './capture_actions';
 import {CaptureFacts} from './capture_facts';
 import {link} from './captures_table';
 import {certificateSection} from './certificate_section';
-import {copyLine} from './copy_line';
 import {DownloadList} from './download_list';
 import {ExportSection} from './export_section';
 import {HostSection} from './host_section';
+import {whySection} from './why_section';
 
 // One capture: what it is, how complete it is, its hosts, exports and artifacts. Each part says for itself why it is
 // empty or cannot be shown, so that one failed request leaves the others.
@@ -25,18 +29,21 @@ export class CapturePage implements Page {
   private readonly body = element('main', {class: 'capture-body'});
   private readonly title = element('h1', {}, 'Capture');
   private readonly downloads: DownloadList;
+  private readonly actions: CaptureActions;
   private hosts: HostSection|null = null;
+  private readonly abort = new AbortController();
   private closed = false;
 
   constructor(
-      private readonly api: ApiClient, private readonly navigation: Navigation, theme: Theme,
-      private readonly id: string) {
+      private readonly api: ApiClient, toasts: Toasts, private readonly navigation: Navigation, theme: Theme,
+      session: Session, account: HTMLElement, private readonly id: string) {
     this.downloads = new DownloadList(api);
+    this.actions = new CaptureActions(api, toasts, session, {refresh: () => void this.load()});
     this.element.append(
         element(
             'header', {class: 'top-bar'}, link(navigation, '/', '‹ Captures'), this.title,
             element('span', {class: 'id'}, id), element('span', {class: 'grow'}),
-            link(navigation, `/capture/${encodeURIComponent(id)}`, 'Timeline'),
+            link(navigation, `/capture/${encodeURIComponent(id)}`, 'Timeline'), account,
             iconButton('refresh', 'Refresh', () => void this.load()),
             iconButton('theme', 'Light or dark', () => theme.toggle())),
         this.body);
@@ -45,6 +52,7 @@ export class CapturePage implements Page {
 
   close(): void {
     this.closed = true;
+    this.abort.abort();
     this.hosts?.close();
     this.downloads.close();
   }
@@ -68,12 +76,16 @@ export class CapturePage implements Page {
   private async show(capture: Capture): Promise<void> {
     const facts = new CaptureFacts(capture);
     replaceChildren(this.title, facts.title);
-    const hosts = element('div'), exports = element('div'), artifacts = element('div');
-    for (const part of [exports, hosts, artifacts]) replaceChildren(part, notice('loading', 'Loading'));
+    const why = element('div'), hosts = element('div'), exports = element('div'), artifacts = element('div');
+    for (const part of [why, exports, hosts, artifacts]) replaceChildren(part, notice('loading', 'Loading'));
     replaceChildren(
-        this.body, factSection(facts), certificateSection(capture.certificate ?? {}), exports, hosts, artifacts);
+        this.body, factSection(facts, this.actions), why, certificateSection(capture.certificate ?? {}), exports, hosts,
+        artifacts);
     await Promise.all([
       this.showLayout(hosts, exports),
+      this.showPart(
+          why, 'The ranks were not judged',
+          async () => whySection(this.navigation, facts.id, await this.api.why(facts.id, {}, this.abort.signal))),
       this.showPart(
           artifacts, 'The artifacts were not listed',
           async () => artifactSection(this.api, facts.id, await this.api.artifacts(facts.id), this.downloads)),
@@ -115,8 +127,8 @@ export class CapturePage implements Page {
   }
 }
 
-function factSection(facts: CaptureFacts): HTMLElement {
-  const {capture} = facts, isContinuous = capture.spec?.mode === 'CAPTURE_MODE_CONTINUOUS';
+function factSection(facts: CaptureFacts, actions: CaptureActions): HTMLElement {
+  const {capture, retention} = facts;
   const entries: [string, string][] = [
     ['State', facts.stateText],
     ['Job', facts.job || 'any'],
@@ -128,25 +140,15 @@ function factSection(facts: CaptureFacts): HTMLElement {
     ['Expired events', parseCount(capture.eventsExpired) ? formatCount(parseCount(capture.eventsExpired)) : ''],
     ['Started by', capture.spec?.cause ?? ''],
     ['Tags', facts.tags.join(', ')],
-    ['Kept', retentionText(facts, isContinuous)],
   ];
   const list = element('dl', {class: 'facts'});
   for (const [key, value] of entries)
     if (value) list.append(element('dt', {}, key), element('dd', {}, value));
+  const change = actions.mayEdit && mayChangeRetention(retention) &&
+      button('Change…', () => actions.keep(facts), {class: 'plain', title: 'Change how long the capture is kept'});
+  list.append(element('dt', {}, 'Kept'), element('dd', {}, retentionText(retention), ' ', change));
   return element(
       'section', {'aria-labelledby': 'facts-title'}, element('h2', {id: 'facts-title'}, 'Capture'), list,
       copyLine(`neurontrace captures show ${facts.id}`, 'shows the same in a terminal').element,
       ...(capture.warnings ?? []).map(text => element('p', {class: 'faint'}, text)));
-}
-
-// How long the capture is kept is chosen when it begins (--keep-for, --keep) and cannot be changed later.
-export function retentionText(facts: CaptureFacts, isContinuous: boolean): string {
-  const {spec, stoppedRealtimeNs} = facts.capture, keepNs = parseInteger(spec?.retentionNs);
-  const length = formatDuration(Number(keepNs));
-  if (isContinuous && facts.isLive)
-    return keepNs ? `events of the last ${length}` : 'until the space chosen at its start is full';
-  if (isContinuous || keepNs === 0n) return 'until somebody deletes it (--keep-for at its start sets a time)';
-  const stopped = parseInteger(stoppedRealtimeNs);
-  return stopped ? `for ${length} after its end, until about ${formatUtc(stopped + keepNs)} UTC`
-                 : `for ${length} after its end`;
 }

@@ -4,9 +4,9 @@ import {CaptureLayout} from '../model/capture_layout';
 import {exportCommand} from '../model/command_text';
 import {formatDuration, parseDuration} from '../model/text_format';
 import {TimeBase} from '../model/time_base';
+import {copyLine} from '../widgets/copy_line';
 import {button, element} from '../widgets/dom';
 
-import {copyLine} from './copy_line';
 import {DownloadList} from './download_list';
 
 // The formats of `neurontrace export`, with what a person does with them.

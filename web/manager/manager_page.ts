@@ -13,6 +13,7 @@ import {CaptureActions} from './capture_actions';
 import {CaptureFacts} from './capture_facts';
 import {CapturesTable} from './captures_table';
 import {FleetTable, fleetTables} from './fleet_tables';
+import {NowStrip} from './now_strip';
 import {StartDialog} from './start_dialog';
 
 const kDefaultSort = '-Started (UTC)';
@@ -33,6 +34,7 @@ export class ManagerPage implements Page {
   private readonly count = element('span', {class: 'faint', role: 'status'});
   private readonly captures: CapturesTable;
   private readonly fleet = fleetTables();
+  private readonly now: NowStrip;
   private tab = 'captures';
   private facts: CaptureFacts[]|null = null;
   private timer = 0;
@@ -43,7 +45,7 @@ export class ManagerPage implements Page {
 
   constructor(
       private readonly api: ApiClient, private readonly toasts: Toasts, navigation: Navigation, theme: Theme,
-      private readonly session: Session) {
+      private readonly session: Session, account: HTMLElement) {
     const given = new URLSearchParams(location.search);
     this.captures = new CapturesTable(new CaptureActions(api, toasts, session, this), navigation, this);
     this.captures.table.sort = given.get('sort') ?? '';
@@ -58,16 +60,14 @@ export class ManagerPage implements Page {
       disabled: !session.may.start,
       title: session.may.start ? '' : 'You may not start captures here'
     });
+    this.now = new NowStrip(api);
     this.element.append(
         element(
             'header', {class: 'top-bar'}, element('h1', {class: 'product'}, 'neurontrace'), this.tabs,
             element('span', {class: 'grow'}),
-            element(
-                'span', {class: 'faint', title: `aggregator ${session.aggregator}`},
-                [session.user, session.role && `(${session.role})`].filter(text => text).join(' ')),
-            start, iconButton('refresh', 'Refresh', () => this.refresh()),
+            account, start, iconButton('refresh', 'Refresh', () => this.refresh()),
             iconButton('theme', 'Light or dark', () => theme.toggle())),
-        element('main', {class: 'manager-main'}, this.body));
+        this.now.element, element('main', {class: 'manager-main'}, this.body));
     this.buildTabs();
     this.choose(this.tab);
   }
@@ -75,6 +75,7 @@ export class ManagerPage implements Page {
   close(): void {
     this.closed = true;
     clearTimeout(this.timer);
+    this.now.close();
   }
 
   refresh(): void {

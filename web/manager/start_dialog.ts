@@ -3,6 +3,7 @@ import {ApiClient} from '../api/api_client';
 import {describeError} from '../api/api_error';
 import {CapturePreview} from '../api/api_types';
 import {parseRanges} from '../model/number_ranges';
+import {parseRetention} from '../model/retention';
 import {formatBytes, formatCount, formatDuration, parseDuration} from '../model/text_format';
 import {parseCount} from '../model/time_base';
 import {element, notice, replaceChildren} from '../widgets/dom';
@@ -15,6 +16,7 @@ export class StartDialog {
   private readonly job = field('Job', 'start-job', 'any', 'start-jobs');
   private readonly duration = field('Duration', 'start-duration', '30s; empty: until it is stopped');
   private readonly ranks = field('Ranks', 'start-ranks', 'all; or 0-7,13');
+  private readonly keep = field('Keep for', 'start-keep', '30d after its end; empty: forever');
   private readonly framework = element('input', {type: 'checkbox', id: 'start-framework', checked: true});
   private readonly preview = element('div', {class: 'preview', role: 'status'});
 
@@ -22,8 +24,8 @@ export class StartDialog {
     this.duration.input.value = '30s';
     const jobs = element('datalist', {id: 'start-jobs'});
     this.modal.body.append(
-        this.name.element, this.job.element, this.duration.element, this.ranks.element, jobs, this.frameworkLine(),
-        this.preview);
+        this.name.element, this.job.element, this.duration.element, this.ranks.element, this.keep.element, jobs,
+        this.frameworkLine(), this.preview);
     this.modal.addButton('Cancel', () => this.modal.close());
     this.modal.addButton('Preview', () => void this.run(true));
     this.modal.addButton('Start', () => void this.run(false), 'primary');
@@ -61,6 +63,11 @@ export class StartDialog {
         const ns = parseDuration(duration);
         if (ns === null || ns <= 0) return `${duration} is no duration: write 30s, 5 min or 500ms`;
         spec.duration_ns = String(ns);
+      }
+      if (this.keep.input.value.trim()) {
+        const kept = parseRetention(this.keep.input.value);
+        if ('problem' in kept) return kept.problem;
+        spec.retention_ns = kept.ns;
       }
       const ranks = this.ranks.input.value.trim();
       if (ranks) {

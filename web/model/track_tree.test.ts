@@ -47,7 +47,7 @@ function makeTree(): TrackTree {
   return tree;
 }
 
-const keys = (tree: TrackTree): string[] => tree.tracks.map(track => `${track.key}@${track.top}`);
+const keys = (tree: TrackTree): string[] => tree.tracks.map(track => `${track.key}@${tree.topOf(track)}`);
 
 test('instances, ranks, and the rows of expanded ranks in their order', () => {
   const tree = makeTree();

@@ -2,6 +2,7 @@
 import {CaptureLayout, Stream} from './capture_layout';
 import {RowFilter} from './row_filter';
 import {SpanTile} from './span_tile';
+import {TrackList} from './track_list';
 import {commonRowName, Grouping, kSectionNames, ownRowName, sectionLabel, sectionOf} from './track_kinds';
 
 export interface KnownRow {
@@ -28,7 +29,8 @@ export interface Track {
   section: string;  // of a section
   expanded: boolean;
   pinned: boolean;
-  top: number;
+  block: number;  // in the tree's list; -1 if it is pinned
+  top: number;    // in its block, or among the pinned lines
   units: number;
   count: number;  // of a group: its ranks, or its rows where rows are grouped
 }
@@ -37,6 +39,12 @@ interface Header {
   key: string;
   label: string;
   instance: number;
+}
+
+// Rows of one kind or name of all ranks.
+interface RowGroup {
+  header: Header;
+  track: Track;
 }
 
 const kCounterUnits = 2;
@@ -65,14 +73,19 @@ export class TrackTree {
   readonly flippedSections = new Set<string>();  // "stream/section": otherwise than on all ranks
   grouping: Grouping = 'instance';
   filter = new RowFilter('');
-  tracks: Track[] = [];
+  list = new TrackList();
   pinnedTracks: Track[] = [];
-  units = 0;
+  touched = 0;  // lines that the last build or rebuild made or placed
   pinnedUnits = 0;
   shownStreams = 0;
   private readonly allRowNames = new Set<string>();
   private readonly samples = new Map<string, KnownRow>();  // a row of each common name, by kind of stream
-  private readonly linesOf = new Map<number, Track[]>();   // a stream's lines, until something about it changes
+  private readonly linesOf = new Map<number, Track[]>();   // a stream's lines
+  private readonly changed = new Set<number>();            // streams whose rows are other than those of linesOf
+  private readonly blocksOf = new Map<number, number[]>();  // of a stream in `list`
+  private rowGroups: RowGroup[] = [];                       // while rows are grouped
+  private flat: Track[]|null = null;                        // of `list`
+  private builtFor: CaptureLayout|null = null;
   private samplesPlaced = 0;
   private ordered: {stream: Stream, path: Header[]}[] = [];
   private orderedFor: {layout: CaptureLayout, grouping: Grouping}|null = null;
@@ -101,40 +114,99 @@ export class TrackTree {
         if (!this.samples.has(sample)) this.samples.set(sample, {...made, row: -1});
         rows.sort((a, b) => a.order - b.order || a.row - b.row);
         changed = changed || isShown || !this.filter.isEmpty;
-        this.linesOf.delete(stream);
+        this.changed.add(stream);
         continue;
       }
       known.max = Math.max(known.max, max);
       if (depth > known.depth) {
         known.depth = depth;
         changed = changed || isShown;
-        this.linesOf.delete(stream);
+        this.changed.add(stream);
       }
     }
     return changed;
   }
 
+  // All lines but the pinned ones, in order. An array of its own, which is made again after each change.
+  get tracks(): readonly Track[] {
+    return this.flat ??= this.list.flat();
+  }
+
+  get units(): number {
+    return this.list.units;
+  }
+
+  // Where a line begins, among the pinned ones or the others.
+  topOf(track: Track): number {
+    return track.block < 0 ? track.top : this.list.unitsBefore(track.block) + track.top;
+  }
+
   // Builds everything again, after a person or the layout changed something.
   build(): void {
     this.linesOf.clear();
-    this.rebuild();
+    this.buildAll();
   }
 
-  // After learnRows: the lines of streams without new rows are taken as they are.
+  // After learnRows: replaces the lines of the streams whose rows are other ones, and leaves all others as they are.
   rebuild(): void {
-    this.tracks = [];
+    if (!this.canPatch()) return this.buildAll();
+    this.touched = 0;
+    for (const stream of this.changed) this.patch(stream);
+    this.changed.clear();
+    this.flat = null;
+  }
+
+  // Else what a stream shows depends on more than its own rows.
+  private canPatch(): boolean {
+    const {pinned, pinnedRows, filter, samples} = this;
+    return this.builtFor === this.layout && pinned.size + pinnedRows.size === 0 && filter.isEmpty &&
+        (!this.groupsRows || (this.rowGroups.length > 0 && this.samplesPlaced === samples.size));
+  }
+
+  private patch(number: number): void {
+    const stream = this.layout.stream(number), blocks = this.blocksOf.get(number), old = this.linesOf.get(number);
+    if (!stream || !blocks || !old) {
+      this.linesOf.delete(number);
+      return;
+    }
+    if (!this.groupsRows) return this.replace(number, blocks[0], this.makeLines(stream, old[0].level, false));
+    const lines = this.makeRows(stream);
+    this.linesOf.set(number, lines);
+    this.rowGroups.forEach((group, i) => {
+      const own = lines.filter(line => this.groupKey(line.row!) === group.header.key);
+      group.track.count += own.length - old.filter(line => this.groupKey(line.row!) === group.header.key).length;
+      if (group.track.expanded && (own.length > 0 || this.list.lines(blocks[i]).length > 0))
+        this.replace(number, blocks[i], own, false);
+    });
+  }
+
+  private replace(number: number, block: number, lines: Track[], isWhole = true): void {
+    if (isWhole) this.linesOf.set(number, lines);
+    this.list.replace(block, lines);
+    this.touched += lines.length;
+  }
+
+  private buildAll(): void {
+    for (const stream of this.changed) this.linesOf.delete(stream);
+    this.changed.clear();
+    this.blocksOf.clear();
+    this.rowGroups = [];
     this.pinnedTracks = [];
     this.shownStreams = 0;
     this.order();
+    const blocks: Track[][] = [];
     if (this.groupsRows && this.samples.size > 0)
-      this.buildByRow();
+      this.buildByRow(blocks);
     else
-      this.buildByStream();
-    this.units = place(this.tracks);
+      this.buildByStream(blocks);
+    this.list = new TrackList(blocks);
+    this.flat = null;
+    this.builtFor = this.layout;
     this.pinnedUnits = place(this.pinnedTracks);
+    this.touched = this.list.length + this.pinnedTracks.length;
   }
 
-  private buildByStream(): void {
+  private buildByStream(blocks: Track[][]): void {
     const open: (Track|null)[] = [];  // the current header of each level
     for (const {stream, path} of this.ordered) {
       if (!this.accepts(stream)) continue;
@@ -150,19 +222,21 @@ export class TrackTree {
           header = this.makeHeader(path[level], level + 1);
           open[level] = header;
           open.length = level + 1;
-          this.tracks.push(header);
+          blocks.push([header]);
         }
         ++header.count;
         isOpen = header.expanded;
       }
-      if (isOpen) this.addLines(this.tracks, this.lines(stream, path.length + 1));
+      if (!isOpen) continue;
+      this.blocksOf.set(stream.number, [blocks.length]);
+      blocks.push(this.lines(stream, path.length + 1));
     }
   }
 
   // Rows of all ranks together, by kind or by name.
-  private buildByRow(): void {
-    const groups = new Map<string, {header: Header, sample: KnownRow, lines: Track[]}>();
-    const isByKind = this.grouping === 'kind';
+  private buildByRow(blocks: Track[][]): void {
+    const groups = new Map<string, {header: Header, sample: KnownRow, lines: Map<number, Track[]>, count: number}>();
+    const isByKind = this.grouping === 'kind', shown: number[] = [];
     // Ranks that are not loaded are taken to have the rows of others, and those may have new ones.
     if (this.samplesPlaced !== this.samples.size) this.linesOf.clear();
     this.samplesPlaced = this.samples.size;
@@ -175,26 +249,41 @@ export class TrackTree {
       }
       let lines = this.linesOf.get(stream.number);
       if (!lines) this.linesOf.set(stream.number, lines = this.makeRows(stream));
+      shown.push(stream.number);
       for (const line of lines) {
-        const row = line.row!, key = isByKind ? `k${row.section}` : `n${row.section}:${row.common}`;
+        const row = line.row!, key = this.groupKey(row);
         let group = groups.get(key);
         if (!group) {
           const header = {key, label: isByKind ? sectionLabel(row.section) : row.common, instance: -1};
-          groups.set(key, group = {header, sample: row, lines: []});
+          groups.set(key, group = {header, sample: row, lines: new Map(), count: 0});
         }
-        group.lines.push(line);
+        const own = group.lines.get(stream.number);
+        if (own)
+          own.push(line);
+        else
+          group.lines.set(stream.number, [line]);
+        ++group.count;
       }
     }
     const place = ({sample}: {sample: KnownRow}): number =>
         kSectionNames.findIndex(([name]) => name === sample.section);
     const sorted = [...groups.values()].sort(
         (a, b) => place(a) - place(b) || a.sample.order - b.sample.order || (a.header.label < b.header.label ? -1 : 1));
-    for (const {header, lines} of sorted) {
+    for (const stream of shown) this.blocksOf.set(stream, []);
+    for (const {header, lines, count} of sorted) {
       const track = this.makeHeader(header, 1);
-      track.count = lines.length;
-      this.tracks.push(track);
-      if (track.expanded) this.addLines(this.tracks, lines);
+      track.count = count;
+      this.rowGroups.push({header, track});
+      blocks.push([track]);
+      for (const stream of shown) {
+        this.blocksOf.get(stream)!.push(track.expanded ? blocks.length : -1);
+        if (track.expanded) blocks.push(lines.get(stream) ?? []);
+      }
     }
+  }
+
+  private groupKey(row: KnownRow): string {
+    return this.grouping === 'kind' ? `k${row.section}` : `n${row.section}:${row.common}`;
   }
 
   // The rows of a stream as lines of their own. A rank whose rows are not known yet is taken to have those of the
@@ -389,24 +478,17 @@ export class TrackTree {
     if (!this.isSectionOpen(stream, known.section)) this.toggleSection(stream, known.section);
   }
 
-  // The index of the track at this unit.
+  // The index in `tracks` of the one at this unit.
   trackAt(unit: number): number {
-    let low = 0, high = this.tracks.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.tracks[middle].top <= unit)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    return low;
+    const {block, line} = this.list.at(unit);
+    return this.list.lengthBefore(block) + line;
   }
 
   find(stream: number, row: number): Track|undefined {
     const isRow = (track: Track): boolean => track.kind === 'row' && track.stream === stream && track.row?.row === row;
     const isRank = (track: Track): boolean => track.kind === 'rank' && track.stream === stream;
-    return this.pinnedTracks.find(isRow) ?? this.tracks.find(isRow) ?? this.pinnedTracks.find(isRank) ??
-        this.tracks.find(isRank);
+    const own = (this.blocksOf.get(stream) ?? []).flatMap(block => [...this.list.lines(block)]);
+    return this.pinnedTracks.find(isRow) ?? own.find(isRow) ?? this.pinnedTracks.find(isRank) ?? own.find(isRank);
   }
 }
 
@@ -428,6 +510,7 @@ function makeTrack(
     section: '',
     expanded: false,
     pinned: false,
+    block: -1,
     top: 0,
     units: 1,
     count: 0,

@@ -33,6 +33,10 @@ test('a view survives the URL', () => {
     by: 'step',
     sort: 'worst',
     markers: [{name: 'a.b & <c>', ns: '12'}],
+    why: '1795807991714858703.1795807991714868703',
+    whyJob: 'llama & co',
+    verdict: 2,
+    bands: false,
     follow: true,
     top: 7
   };
@@ -43,7 +47,7 @@ test('a view survives the URL', () => {
 test('a malformed URL is an empty view', () => {
   assert.deepEqual(
       parseViewState(
-          'from=x&to=-1&open=a&group=evil&sections=evil&flip=4/evil&pinrow=x&hiderow=1.2.3&pick=1.2&span=1.2&box=1&tool=9&panel=evil&metric=x&m=x&top=-4'),
+          'from=x&to=-1&open=a&group=evil&sections=evil&flip=4/evil&pinrow=x&hiderow=1.2.3&pick=1.2&span=1.2&box=1&tool=9&panel=evil&metric=x&m=x&why=1.&verdict=-2&bands=x&top=-4'),
       {...emptyViewState(), tool: 4});
   assert.equal(parseRanges('0-999999999', 1000).length, 1000);
 });

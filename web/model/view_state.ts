@@ -43,11 +43,15 @@ export interface ViewState {
   by: string;
   sort: string;
   markers: MarkerState[];
+  why: string;  // of what verdicts are asked for: '' (not), "all", or "from.to"
+  whyJob: string;
+  verdict: number;  // the chosen one; -1: none
+  bands: boolean;   // whether verdicts are drawn on the timeline
   follow: boolean;
   top: number;  // first visible unit
 }
 
-const kPanels = ['details', 'selection', 'search', 'heat', 'markers', 'table', ''];
+const kPanels = ['details', 'selection', 'search', 'why', 'heat', 'markers', 'table', ''];
 const kMarkersMax = 100;
 export const kPicksMax = 100;
 // Of groups, sections and rows that are chosen one by one.
@@ -78,6 +82,10 @@ export function emptyViewState(): ViewState {
     by: 'time',
     sort: 'rank',
     markers: [],
+    why: '',
+    whyJob: '',
+    verdict: -1,
+    bands: true,
     follow: false,
     top: 0
   };
@@ -115,6 +123,10 @@ export function formatViewState(state: ViewState): string {
   if (state.by !== 'time') put('by', state.by);
   if (state.sort !== 'rank') put('sort', state.sort);
   for (const marker of state.markers) out.append('m', `${marker.ns}.${marker.name}`);
+  put('why', state.why);
+  put('whyjob', state.whyJob);
+  if (state.verdict >= 0) put('verdict', String(state.verdict));
+  if (!state.bands) put('bands', '0');
   if (state.follow) put('follow', '1');
   if (state.top > 0) put('top', String(state.top));
   return out.toString();
@@ -171,6 +183,10 @@ export function parseViewState(query: string): ViewState {
     const marker = /^(\d{1,20})\.([\s\S]{0,100})$/.exec(entry);
     if (marker) state.markers.push({ns: marker[1], name: marker[2]});
   }
+  state.why = /^(all|\d{1,20}\.\d{1,20})$/.test(text('why')) ? text('why') : '';
+  state.whyJob = text('whyjob');
+  state.verdict = /^\d{1,4}$/.test(text('verdict')) ? Number(text('verdict')) : -1;
+  state.bands = text('bands') !== '0';
   state.follow = text('follow') === '1';
   state.top = Math.max(0, Math.floor(Number(text('top')) || 0));
   return state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import {element, iconButton} from '../widgets/dom';
+import {element, iconButton, replaceChildren} from '../widgets/dom';
 
 // One panel below the timeline.
 export interface Panel {
@@ -64,6 +64,15 @@ export class Dock {
     if (!panel) this.body.textContent = '';
     this.owner.panelChanged(name);
     panel?.update();
+  }
+
+  // A count beside the title of a panel, and the same for screen readers; '' removes it.
+  badge(name: string, text: string, label: string): void {
+    const at = this.panels.findIndex(panel => panel.name === name), tab = this.tabs.children[at];
+    if (!tab) return;
+    replaceChildren(
+        tab, this.panels[at].title, text && element('span', {class: 'tab-badge', 'aria-hidden': 'true'}, text),
+        label && element('span', {class: 'unseen'}, ` ${label}`));
   }
 
   update(): void {

@@ -6,6 +6,7 @@ import {axisStep, formatAxisTime, formatDuration} from '../model/text_format';
 import {button, element, notice, replaceChildren} from '../widgets/dom';
 
 import {Panel} from './dock';
+import {HeatMarksPainter} from './heat_marks_painter';
 import {TimelineHost} from './timeline_host';
 
 const kColumnsMax = 400, kAxisPx = 46, kAxisHeight = 18, kLineMinPx = 2;
@@ -17,33 +18,28 @@ interface Metric {
   name: string;
   label: string;
   meaning: string;
-  hasSteps: boolean;
 }
 const kMetrics: Metric[] = [
   {
     name: 'busy',
     label: 'Busy share',
     meaning: 'share of the time in which the rank executes',
-    hasSteps: false,
   },
-  {name: 'events', label: 'Events', meaning: 'events that begin in a column', hasSteps: false},
+  {name: 'events', label: 'Events', meaning: 'events that begin in a column'},
   {
     name: 'wait',
     label: 'Collective wait',
     meaning: 'share of the time in collectives and barriers',
-    hasSteps: false,
   },
   {
     name: 'late',
     label: 'Lateness',
     meaning: 'arrival at collectives and barriers against the group’s median: where, not why',
-    hasSteps: true,
   },
   {
     name: 'step',
     label: 'Step time',
     meaning: 'length of a step, against the median of all ranks',
-    hasSteps: true,
   },
 ];
 
@@ -71,20 +67,22 @@ export class HeatPanel implements Panel {
   private readonly metric = element('select', {'aria-label': 'Metric'});
   private readonly by = element('select', {'aria-label': 'Columns'});
   private readonly sort = element('select', {'aria-label': 'Order of ranks'});
-  private readonly stepOption = element('option', {value: 'step'}, 'by step');
+  private readonly marking = button('Verdicts', () => this.mark(), {'aria-pressed': 'false'});
+  private readonly marks = new HeatMarksPainter();
   private grid: HeatGrid|null = null;
   private range: [number, number] = [0, 1];
   private image: HTMLCanvasElement|null = null;  // a pixel for each cell
   private loaded = '';                           // what the map was asked for
   private linesAsked = 0;
   private isOfWindow = false;
+  private isMarked = true;
   private cell: [number, number]|null = null;  // line and column
   private abort: AbortController|null = null;
   private reload = 0;
 
   constructor(private readonly host: TimelineHost) {
     kMetrics.forEach(({name, label}) => this.metric.appendChild(element('option', {value: name}, label)));
-    this.by.append(element('option', {value: 'time'}, 'by time'), this.stepOption);
+    this.by.append(element('option', {value: 'time'}, 'by time'), element('option', {value: 'step'}, 'by step'));
     this.sort.append(element('option', {value: 'rank'}, 'by rank'), element('option', {value: 'worst'}, 'worst first'));
     for (const select of [this.metric, this.by, this.sort]) select.addEventListener('change', () => this.choose());
     this.canvas.addEventListener('pointermove', event => this.pointAt(event));
@@ -100,16 +98,16 @@ export class HeatPanel implements Panel {
         element(
             'div', {class: 'panel-head'}, this.metric, this.by, this.sort,
             button('Of the window', () => void this.load(true)),
-            button('Of the whole capture', () => void this.load(false)), this.readout),
+            button('Of the whole capture', () => void this.load(false)), this.marking, this.readout),
         this.key, this.box, this.tip);
   }
 
   update(): void {
     const {state} = this.host;
-    this.stepOption.disabled = !this.chosenMetric().hasSteps;
     this.metric.value = state.metric;
     this.by.value = this.isByStep() ? 'step' : 'time';
     this.sort.value = state.sort;
+    this.updateMarks();
     if (this.loaded !== this.question())
       void this.load(this.isOfWindow);
     else
@@ -119,18 +117,34 @@ export class HeatPanel implements Panel {
   private choose(): void {
     const {state} = this.host;
     state.metric = this.metric.value;
-    state.by = this.by.value === 'step' && this.chosenMetric().hasSteps ? 'step' : 'time';
+    state.by = this.by.value === 'step' ? 'step' : 'time';
     state.sort = this.sort.value;
     this.host.viewChanged();
     this.update();
   }
 
-  private chosenMetric(): Metric {
-    return kMetrics.find(metric => metric.name === this.host.state.metric) ?? kMetrics[0];
+  // Asks for verdicts if nobody did, else shows or hides their marks.
+  private mark(): void {
+    const {state, verdicts} = this.host;
+    if (state.why && !verdicts.problem)
+      this.isMarked = !this.isMarked;
+    else
+      verdicts.ask(state.why || 'all', state.whyJob);
+    this.updateMarks();
+    this.paint();
+  }
+
+  private updateMarks(): void {
+    const {state, verdicts} = this.host, {isLoading, problem} = verdicts;
+    this.marking.setAttribute('aria-pressed', String(this.isMarked && state.insight !== null));
+    this.marking.textContent = isLoading ? 'Verdicts…' : 'Verdicts';
+    this.marking.title = problem ? problem.message : 'Mark the ranks that verdicts name, and what was not judged';
+    this.marks.update(this.grid, this.isMarked ? state.insight : null);
+    this.drawLegendText();
   }
 
   private isByStep(): boolean {
-    return this.host.state.by === 'step' && this.chosenMetric().hasSteps;
+    return this.host.state.by === 'step';
   }
 
   private question(): string {
@@ -210,6 +224,7 @@ export class HeatPanel implements Panel {
     const {grid} = this;
     if (!grid || !grid.columns || !grid.lines.length) return;
     this.range = grid.range();
+    this.marks.update(grid, this.isMarked ? this.host.state.insight : null);
     this.image = this.makeImage(grid);
     this.drawLegend(grid);
     this.paint();
@@ -230,6 +245,10 @@ export class HeatPanel implements Panel {
     ctx.fillRect(0, 0, width, height);
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(image, kAxisPx, 0, width - kAxisPx, height - kAxisHeight);
+    const {state} = this.host;
+    this.marks.paint(
+        ctx, grid.lines.length, {left: kAxisPx, width: width - kAxisPx, height: height - kAxisHeight},
+        state.insight?.verdicts[state.verdict] ?? null, stream => state.streamLabel(stream));
     this.paintAxes(ctx, grid, width, height, style.getPropertyValue('--text-dim'));
     this.paintCell(ctx, grid, width, height, style.getPropertyValue('--accent'));
     this.paintWindow(ctx, grid, width, height, style.getPropertyValue('--accent'));
@@ -272,6 +291,12 @@ export class HeatPanel implements Panel {
     }
     this.least.textContent = this.text(least);
     this.most.textContent = this.text(most);
+    this.drawLegendText();
+  }
+
+  private drawLegendText(): void {
+    const {grid} = this, [, most] = this.range;
+    if (!grid) return;
     const meaning = kMetrics.find(metric => metric.name === grid.metric)?.meaning ?? '', texts = [meaning];
     if (grid.isSigned) texts.push('grey: below the clocks’ bound, or without one');
     const isBlank = grid.isSigned && most <= 1;  // nothing means anything, so that there is no scale
@@ -281,6 +306,7 @@ export class HeatPanel implements Panel {
       texts.push(grid.stepSource === 'barrier' ? 'steps are between barriers' : 'steps are the framework’s');
     if (grid.stepsPerColumn > 1) texts.push(`${grid.stepsPerColumn} steps in a column, the worst is shown`);
     if (grid.lines.length < grid.rows.length) texts.push('each line is the worst of several ranks');
+    if (this.marks.legend) texts.unshift(this.marks.legend);
     if (!grid.complete) texts.unshift('incomplete: only a part of the events was read, choose a shorter window');
     this.legend.textContent = [...texts, ...grid.warnings].join('; ');
     this.legend.title = this.legend.textContent;
@@ -357,10 +383,11 @@ export class HeatPanel implements Panel {
     const {grid} = this;
     if (!grid || line < 0 || line >= grid.lines.length || column < 0 || column >= grid.columns) return false;
     this.cell = [line, column];
-    const [rank, ...rest] = this.cellTexts(grid, line, column);
-    this.readout.textContent = `${rank} · ${rest.join(', ')}`;
+    const [rank, ...rest] = this.cellTexts(grid, line, column), marked = this.marks.textsAt(line, column, grid.columns);
+    this.readout.textContent = `${rank} · ${[...rest, ...marked].join(', ')}`;
     replaceChildren(
-        this.tip, element('div', {class: 'tooltip-title'}, rank), ...rest.map(text => element('div', {}, text)));
+        this.tip, element('div', {class: 'tooltip-title'}, rank), ...rest.map(text => element('div', {}, text)),
+        ...marked.map(text => element('div', {class: 'tip-verdict'}, text)));
     this.paint();
     return true;
   }

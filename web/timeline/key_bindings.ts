@@ -14,6 +14,8 @@ export interface KeyActions {
   nextHit(step: number): void;
   moveChosen(step: number): void;
   followChain(upstream: boolean): void;
+  showWhy(): void;
+  toggleBands(): void;
   nextGrouping(): void;
   escape(): void;
 }
@@ -33,6 +35,8 @@ export const kKeyHelp: [string, string][] = [
   ['double click', 'zoom to a span'],
   [', and .', 'previous and next span in the row of the chosen one'],
   ['u, j', 'what the chosen span waited for, and what waited for it; again: no longer'],
+  ['y', 'why: which rank is slow or hung'],
+  ['v', 'mark verdicts on the timeline, or no longer'],
   ['/', 'search'],
   ['n, N', 'next and previous hit'],
   ['Esc', 'close the panel, then clear the selection'],
@@ -140,6 +144,12 @@ export class KeyBindings {
         return true;
       case 'j':
         actions.followChain(false);
+        return true;
+      case 'y':
+        actions.showWhy();
+        return true;
+      case 'v':
+        actions.toggleBands();
         return true;
       case 'g':
         actions.nextGrouping();

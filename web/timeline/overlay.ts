@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {EventLink, LinkedEvent} from '../api/api_types';
+import {PlacedVerdict, ratioText} from '../model/insight';
 import {arrowBetween} from '../model/link_arrows';
 import {firstAtLeast} from '../model/span_tile';
 import {formatDuration} from '../model/text_format';
@@ -56,6 +57,7 @@ export class Overlay {
     const {ctx, colours} = this;
     ctx.clearRect(0, 0, this.width, this.height);
     ctx.font = kFont;
+    this.paintVerdicts();
     this.paintHits();
     this.paintBox();
     this.paintPicks();
@@ -202,6 +204,38 @@ export class Overlay {
     }
     ctx.fill();
     ctx.globalAlpha = 1;
+  }
+
+  // Verdicts as bands over the rows of the ranks that they name, from since when to until when, with their kind.
+  private paintVerdicts(): void {
+    const {insight, bands} = this.state, {visible} = this;
+    if (!insight?.verdicts.length || !bands) return;
+    for (let i = 0; i < visible.count; ++i) {
+      const track = visible.tracks[i];
+      if (track.stream < 0 || !insight.of(track.stream).length) continue;
+      const isFirst = i === 0 || visible.tracks[i - 1].stream !== track.stream, top = visible.unit[i] * kUnit;
+      insight.of(track.stream).forEach((verdict, n) => this.paintBand(verdict, n, top, track.units * kUnit, isFirst));
+    }
+  }
+
+  private paintBand(verdict: PlacedVerdict, number: number, top: number, height: number, isFirst: boolean): void {
+    const left = Math.max(0, this.x(verdict.from)), right = Math.min(this.width, this.x(verdict.to));
+    if (right < 0 || left > this.width) return;
+    const {ctx, colours} = this, isChosen = this.state.insight?.verdicts[this.state.verdict] === verdict;
+    ctx.fillStyle = verdict.tone === 'hang' ? colours.loss : verdict.tone === 'slow' ? colours.verdict : colours.faint;
+    ctx.globalAlpha = isFirst ? 0.16 : 0.06;  // the spans below stay as they are
+    ctx.fillRect(left, top, Math.max(2, right - left), height);
+    ctx.globalAlpha = 1;
+    for (const x of [left, right - 1]) ctx.fillRect(x, top, 1, height);
+    if (isFirst) ctx.fillRect(left, top + kUnit - (isChosen ? 3 : 2), Math.max(2, right - left), isChosen ? 3 : 2);
+    if (!isFirst || number > 0) return;  // others are in the panel; their text would lie over this one
+    const {ratio} = verdict.message, text = ratio ? `${verdict.kind} ${ratioText(ratio)}` : verdict.kind,
+          w = ctx.measureText(text).width + 8;
+    const x = Math.max(0, Math.min(left, this.width - w));
+    ctx.fillRect(x, top, w, kUnit - 2);
+    ctx.fillStyle = colours.background;
+    ctx.textBaseline = 'middle';
+    ctx.fillText(text, x + 4, top + kUnit / 2 - 0.5);
   }
 
   private paintHits(): void {

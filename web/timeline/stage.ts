@@ -139,7 +139,7 @@ export class Stage {
   // Says why there is no rank to be seen, and what to do.
   private showEmpty(): void {
     const {tree, layout} = this.host.state;
-    this.empty.hidden = tree.tracks.length + tree.pinnedTracks.length > 0;
+    this.empty.hidden = tree.list.length + tree.pinnedTracks.length > 0;
     if (this.empty.hidden) return;
     let title = 'All ranks are hidden', hint = 'Choose “hidden” at the left.';
     if (!layout.streams.length && layout.live) {

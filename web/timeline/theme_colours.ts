@@ -16,6 +16,7 @@ export class ThemeColours {
   readonly suspension: string;
   readonly damage: string;
   readonly hit: string;
+  readonly verdict: string;
   readonly label: string;
   // The same as pixels.
   readonly pixels: {background: number, band: number, header: number, unknown: number, grid: number};
@@ -37,6 +38,7 @@ export class ThemeColours {
     this.suspension = colour('--suspension');
     this.damage = colour('--damage');
     this.hit = colour('--hit');
+    this.verdict = colour('--verdict');
     this.label = colour('--span-text');
     this.pixels = {
       background: abgrOf(this.background),

@@ -4,6 +4,7 @@ import {EventEntry, LinksReply} from '../api/api_types';
 import {Toasts} from '../widgets/toasts';
 
 import {TimelineState} from './timeline_state';
+import {VerdictLoader} from './verdict_loader';
 
 // A span that a person chose, with what the drawing knows of it. Times are relative.
 export interface ChosenSpan {
@@ -46,6 +47,7 @@ export interface TimelineHost {
   readonly state: TimelineState;
   readonly api: ApiClient;
   readonly toasts: Toasts;
+  readonly verdicts: VerdictLoader;
   // The window of time moved.
   viewChanged(): void;
   // Lines were added, removed, or became higher.

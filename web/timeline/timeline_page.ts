@@ -33,9 +33,12 @@ import {TablePanel} from './table_panel';
 import {Box, ChosenSpan, Pick, TimelineHost} from './timeline_host';
 import {TimelineState} from './timeline_state';
 import {TopBar, TopBarActions} from './top_bar';
+import {VerdictLoader} from './verdict_loader';
+import {WhyPanel} from './why_panel';
 
-// Browsers allow about 100 changes of the address in 30 s.
-const kUrlPauseMs = 400;
+// Browsers allow about 100 changes of the address in 30 s, and one takes as long as a frame: it is written when the
+// view rests, and while it moves only now and then.
+const kUrlPauseMs = 400, kUrlMovingMs = 3000;
 // Placing 60,000 rows takes longer than a frame, so that rows of several answers are placed together.
 const kRebuildPauseMs = 150;
 const kOverviewPx = 512, kOverviewPauseMs = 5000;
@@ -43,6 +46,7 @@ const kOverviewPx = 512, kOverviewPauseMs = 5000;
 // The timeline of one capture: owns its parts, and carries out what they ask for.
 export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActions {
   readonly element = element('div', {class: 'timeline-page'});
+  readonly verdicts: VerdictLoader;
   private readonly stage: Stage;
   private readonly pointer: PointerTools;
   private readonly keys: KeyBindings;
@@ -50,6 +54,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private readonly dock: Dock;
   private readonly search: SearchPanel;
   private readonly markers: MarkersPanel;
+  private readonly why: WhyPanel;
   private readonly table: TablePanel;
   private readonly topBar: TopBar;
   private readonly filter: FilterBox;
@@ -57,6 +62,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private watch: LiveWatch|null = null;
   private followProblem = '';  // why the page does not follow a running capture
   private urlTimer = 0;
+  private urlSince = 0;  // since when the address is not that of the view
+  private viewedAt = 0;  // when the view changed last
   private rebuildTimer = 0;
   private rebuiltAt = 0;
   private readonly refresher = new LayoutRefresher(() => this.refreshLayout());
@@ -66,29 +73,33 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   constructor(
       readonly api: ApiClient, readonly toasts: Toasts, private readonly navigation: Navigation, theme: Theme,
-      readonly state: TimelineState) {
+      account: HTMLElement, readonly state: TimelineState) {
     const view = parseViewState(location.search);
     state.restore(view, !location.search);
+    this.verdicts = new VerdictLoader(api, state, this);
     this.stage = new Stage(this, this);
     this.pointer = new PointerTools(this, this.stage);
     this.keys = new KeyBindings(this, this.stage, this.pointer, this);
     this.search = new SearchPanel(this);
     this.markers = new MarkersPanel(this);
+    this.why = new WhyPanel(this);
     this.details = new DetailsPanel(this);
     this.table = new TablePanel(this, this.stage, this.pointer);
     this.perfetto = new PerfettoHandOver(api);
-    this.topBar = new TopBar(this, this.search.box, theme, this);
+    this.topBar = new TopBar(this, this.search.box, theme, account, this);
     this.filter = new FilterBox(this);
     this.stage.corner.appendChild(this.filter.element);
     const panel = state.panel;
     this.dock = new Dock(
-        [this.details, new SelectionPanel(this), this.search, new HeatPanel(this), this.markers, this.table], this);
+        [this.details, new SelectionPanel(this), this.search, this.why, new HeatPanel(this), this.markers, this.table],
+        this);
     this.element.append(
         this.topBar.element, this.warnings(),
         element('main', {class: 'timeline-main'}, this.stage.element, this.dock.element));
     this.tracksChanged();
     this.stage.topUnit = view.top;
     if (state.query) this.search.search(state.query, true);
+    if (state.why) this.verdicts.ask(state.why, state.whyJob, state.verdict);
     void this.loadOverview();
     this.dock.show(panel);
     if (state.layout.live) this.watch = new LiveWatch(api, state.captureId, this);
@@ -100,8 +111,13 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.stage.close();
     this.watch?.close();
     this.refresher.close();
+    this.verdicts.close();
     clearTimeout(this.urlTimer);
     clearTimeout(this.rebuildTimer);
+  }
+
+  saveView(): void {
+    if (this.urlTimer !== 0) this.writeUrl();
   }
 
   // --- TimelineHost
@@ -131,7 +147,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.overlayChanged();
     this.rememberView();
     const wasOpen = this.dock.shown !== '';
-    if (span && this.dock.shown !== 'search')
+    if (span && this.dock.shown !== 'search' && this.dock.shown !== 'why')
       this.dock.show('details');
     else
       this.dock.update();
@@ -146,7 +162,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     this.overlayChanged();
     this.rememberView();
     if (box)
-      this.dock.show('selection');
+      this.dock.show(this.dock.shown === 'why' ? 'why' : 'selection');
     else
       this.dock.update();
   }
@@ -194,7 +210,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
 
   private showTrackOf({stream, row}: {stream: number, row: number}): void {
     const track = this.state.tree.find(stream, row);
-    if (track && !track.pinned) this.stage.showUnits(track.top, track.units);
+    if (track && !track.pinned) this.stage.showUnits(this.state.tree.topOf(track), track.units);
   }
 
   openPanel(name: string): void {
@@ -217,6 +233,17 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   // --- answers
+
+  verdictsChanged(): void {
+    if (!this.dock) return;
+    const {insight} = this.state, verdicts = insight?.verdicts.length ?? 0;
+    this.dock.badge(
+        'why', insight ? String(verdicts) : '',
+        insight ? `${verdicts} ${verdicts === 1 ? 'verdict' : 'verdicts'}` : '');
+    if (this.dock.shown === 'why' || this.dock.shown === 'heat') this.dock.update();
+    this.overlayChanged();
+    this.rememberView();
+  }
 
   tileArrived(tile: SpanTile): void {
     this.stage.minimap.learn(tile);
@@ -298,6 +325,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     }
     this.loadingChanged();
     this.topBar.update();
+    if (this.dock.shown === 'why') this.dock.update();
     this.tracksChanged();
   }
 
@@ -409,6 +437,17 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   followChain(upstream: boolean): void {
     this.openPanel('details');
     this.details.followChain(upstream);
+  }
+
+  showWhy(): void {
+    this.openPanel('why');
+    this.why.focus();
+  }
+
+  toggleBands(): void {
+    this.state.bands = !this.state.bands;
+    if (!this.state.why) this.verdicts.ask('all', '');
+    this.verdictsChanged();
   }
 
   nextGrouping(): void {
@@ -542,7 +581,17 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   // --- URL
 
   private rememberView(): void {
-    if (this.urlTimer === 0 && this.stage) this.urlTimer = window.setTimeout(() => this.writeUrl(), kUrlPauseMs);
+    if (!this.stage) return;
+    this.viewedAt = performance.now();
+    if (this.urlTimer !== 0) return;
+    this.urlSince = this.viewedAt;
+    this.urlTimer = window.setTimeout(() => this.writeUrlAtRest(), kUrlPauseMs);
+  }
+
+  private writeUrlAtRest(): void {
+    const now = performance.now(), wait = Math.min(this.viewedAt + kUrlPauseMs, this.urlSince + kUrlMovingMs) - now;
+    if (wait <= 0) return this.writeUrl();
+    this.urlTimer = window.setTimeout(() => this.writeUrlAtRest(), wait);
   }
 
   private writeUrl(): void {

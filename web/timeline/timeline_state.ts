@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {EventEntry, Hit, LinksReply} from '../api/api_types';
 import {CaptureLayout} from '../model/capture_layout';
+import {Insight} from '../model/insight';
 import {NameTable} from '../model/name_table';
 import {RowFilter} from '../model/row_filter';
 import {TileStore} from '../model/tile_store';
@@ -40,6 +41,12 @@ export class TimelineState {
   hits: Hit[] = [];
   density: number[] = [];
   hit = -1;
+  why = '';  // of what verdicts were asked for, as in the address
+  whyJob = '';
+  insight: Insight|null = null;  // the answer
+  insightVersion = '';           // of the layout when it was asked for
+  verdict = -1;                  // the chosen one
+  bands = true;                  // whether verdicts are marked on the timeline
 
   constructor(readonly captureId: string, json: Record<string, unknown>) {
     this.base = new TimeBase(json.begin_ns);
@@ -63,6 +70,7 @@ export class TimelineState {
     this.viewport.begin = this.layout.begin;
     this.viewport.end = this.layout.end;
     if (isFirst && this.hasEvents) this.viewport.showAll();
+    if (this.insight) this.insight = new Insight(this.insight.report, this.layout, this.base);
   }
 
   restore(view: ViewState, isFresh: boolean): void {
@@ -87,6 +95,10 @@ export class TimelineState {
     this.by = view.by;
     this.sort = view.sort;
     this.follow = view.follow;
+    this.why = view.why;
+    this.whyJob = view.whyJob;
+    this.verdict = view.verdict;
+    this.bands = view.bands;
     this.markers = view.markers.map(marker => ({name: marker.name, time: base.relative(marker.ns)}));
     if (view.from && view.to && this.hasEvents) this.viewport.show(base.relative(view.from), base.relative(view.to));
     if (view.box)
@@ -134,6 +146,10 @@ export class TimelineState {
       metric: this.metric,
       by: this.by,
       sort: this.sort,
+      why: this.why,
+      whyJob: this.whyJob,
+      verdict: this.verdict,
+      bands: this.bands,
       follow: this.follow,
       top,
       markers: this.markers.map(marker => ({name: marker.name, ns: base.absolute(marker.time)})),

@@ -25,7 +25,8 @@ export class TopBar {
   private readonly state = element('span', {class: 'state'});
   private readonly name = element('h1');
 
-  constructor(private readonly host: TimelineHost, search: HTMLElement, theme: Theme, actions: TopBarActions) {
+  constructor(private readonly host: TimelineHost, search: HTMLElement, theme: Theme, account: HTMLElement,
+      actions: TopBarActions) {
     this.tools =
         kTools.map(([icon, label], i) => iconButton(icon, label, () => host.setTool(i + 1), {'aria-pressed': 'false'}));
     this.follow = element(
@@ -46,7 +47,7 @@ export class TopBar {
         iconButton('fit', 'Show the whole capture (0)', () => actions.fit()), this.follow,
         new Menu('Export ▾', 'Open elsewhere, or save', () => actions.exportItems()).element,
         iconButton('theme', 'Light or dark', () => theme.toggle()),
-        iconButton('help', 'Keys (?)', () => actions.showHelp()));
+        iconButton('help', 'Keys (?)', () => actions.showHelp()), account);
     this.update();
   }
 

@@ -158,7 +158,7 @@ export class TreePanel {
     box.style.paddingLeft = `${4 + 10 * (track.level - 1) + (track.kind === 'row' ? 6 : 0)}px`;
     box.setAttribute('aria-level', String(track.level));
     box.setAttribute('aria-posinset', String(index + 1));
-    box.setAttribute('aria-setsize', String(state.tree.pinnedTracks.length + state.tree.tracks.length));
+    box.setAttribute('aria-setsize', String(state.tree.pinnedTracks.length + state.tree.list.length));
     if (track.kind === 'row')
       box.removeAttribute('aria-expanded');
     else
@@ -298,7 +298,7 @@ export class TreePanel {
 
   private moveTo(track: Track): void {
     this.active = track.key;
-    if (!track.pinned) this.scroll.showUnits(track.top, track.units);
+    if (!track.pinned) this.scroll.showUnits(this.host.state.tree.topOf(track), track.units);
     this.host.viewChanged();
   }
 }

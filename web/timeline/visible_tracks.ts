@@ -19,11 +19,17 @@ export class VisibleTracks {
       if (track.top + track.units > pinnedMax) break;
       this.add(track, track.top, i);
     }
-    if (tree.tracks.length === 0) return;
-    for (let i = tree.trackAt(topUnit); i < tree.tracks.length; ++i) {
-      const track = tree.tracks[i], unit = track.top - topUnit + this.pinnedUnits;
-      if (unit >= units) break;
-      this.add(track, unit, tree.pinnedTracks.length + i);
+    const {list} = tree;
+    if (list.length === 0) return;
+    let {block, line} = list.at(topUnit);
+    let top = list.unitsBefore(block) - topUnit + this.pinnedUnits,
+        index = tree.pinnedTracks.length + list.lengthBefore(block) + line;
+    for (; block < list.blockCount && top < units; ++block, line = 0) {
+      const lines = list.lines(block);
+      for (; line < lines.length && top + lines[line].top < units; ++line)
+        this.add(lines[line], top + lines[line].top, index++);
+      const last = lines[lines.length - 1];
+      if (last) top += last.top + last.units;
     }
   }
 

@@ -34,24 +34,28 @@ export class Modal {
   }
 }
 
-// Asks for one line of text. `required`: the text that has to be typed, for what cannot be undone.
+// Asks for one line of text. `required`: the text that has to be typed, for what cannot be undone. `problemOf` returns
+// why a text cannot be accepted, or ''.
 export function askText(
     title: string, explanation: string, label: string, value: string, action: string, required: string|null,
-    done: (text: string) => void): void {
+    done: (text: string) => void, problemOf: (text: string) => string = () => ''): void {
   const modal = new Modal(title);
   const input = element('input', {type: 'text', autocomplete: 'off', spellcheck: 'false', id: 'ask-text'});
   input.value = value;
+  const problem = element('p', {class: 'bad', role: 'status', id: 'ask-problem'});
+  const isAccepted = (): boolean => (required === null || input.value === required) && !problemOf(input.value);
   const submit = (): void => {
-    if (required !== null && input.value !== required) return;
+    if (!isAccepted()) return;
     modal.close();
     done(input.value);
   };
   modal.body.append(element('p', {}, explanation),
-                    element('label', {class: 'field', for: 'ask-text'}, element('span', {}, label), input));
+                    element('label', {class: 'field', for: 'ask-text'}, element('span', {}, label), input), problem);
     modal.addButton('Cancel', () => modal.close());
     const confirm = modal.addButton(action, submit, required === null ? 'primary' : 'danger');
     const check = (): void => {
-      confirm.disabled = required !== null && input.value !== required;
+      confirm.disabled = !isAccepted();
+      problem.textContent = problemOf(input.value);
     };
     input.addEventListener('input', check);
     input.addEventListener('keydown', event => {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/parquet/derived_tables.h"
 #include "aggregator/export/parquet/event_row.h"
@@ -51,6 +52,7 @@ class ParquetExporter : public Exporter {
   // nullopt if they are not requested.
   std::optional<FlowEdges> edges_;
   std::optional<DerivedTables> derived_;
+  std::optional<ExportInsight> insight_;
   EventRow row_;
   int64_t next_id_ = 0;
   uint64_t first_ns_ = UINT64_MAX;
@@ -82,6 +84,7 @@ absl::Status ParquetExporter::Begin(const TimelineHeader& header) {
   take_edge_ = [this](const FlowEdge& edge) { return WriteEdge(edge); };
   derived_.emplace(header.streams, files_, options_.file_bytes_max, bytes_written_);
   for (const EarlierPreparation& earlier : header.earlier) derived_->RecordPreparation(earlier);
+  insight_.emplace(header);
   return absl::OkStatus();
 }
 
@@ -90,6 +93,7 @@ absl::Status ParquetExporter::Write(const TimelineBatch& batch) {
   for (const TimelineRecord* record : batch.records) RETURN_IF_ERROR(WriteRecord(*record));
   if (edges_) RETURN_IF_ERROR(edges_->EndBatch(take_edge_));
   while (auto late = waiting_.TakeLate(batch.begin_ns)) RETURN_IF_ERROR(WriteRow(*late));
+  insight_->Take(batch);
   return derived_->Take(batch);
 }
 
@@ -149,9 +153,11 @@ absl::Status ParquetExporter::Finish(ExportSummary& summary) {
   RETURN_IF_ERROR(WriteDeviceProfileTable(*header_, target));
   RETURN_IF_ERROR(WriteLossTable(*header_, target));
   RETURN_IF_ERROR(WriteClockTable(*header_, target));
+  const CaptureAnswer answer = insight_->Finish();
+  RETURN_IF_ERROR(WriteVerdictTable(*header_, answer, target));
   RETURN_IF_ERROR(WriteWarningTable(*header_, summary.warnings, target));
-  RETURN_IF_ERROR(
-      WriteMetadataTable(*header_, first_ns_ == UINT64_MAX ? 0 : first_ns_, last_ns_, target));
+  RETURN_IF_ERROR(WriteMetadataTable(*header_, first_ns_ == UINT64_MAX ? 0 : first_ns_, last_ns_,
+                                     answer.text, target));
   return WriteSchemaTable(target);
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "aggregator/align/core/clock_reading.h"
@@ -15,6 +16,7 @@
 #include "aggregator/export/clock_report.h"
 #include "aggregator/export/parquet/table_writer.h"
 #include "aggregator/export/side_reader.h"
+#include "aggregator/insight/insight_report.h"
 #include "aggregator/timeline/framework_names.h"
 #include "lib/base/status.h"
 #include "lib/trace/host_samples.h"
@@ -75,6 +77,59 @@ std::optional<int64_t> KnownTime(uint64_t time_ns) {
   return static_cast<int64_t>(time_ns);
 }
 
+// A figure that a verdict does not have is 0; an infinite one would make averages of SQL useless.
+std::optional<double> KnownFigure(double value) {
+  return std::isfinite(value) && value > 0 ? std::optional<double>(value) : std::nullopt;
+}
+
+// 0: not known.
+std::optional<uint64_t> KnownId(uint64_t id) {
+  return id == 0 ? std::nullopt : std::optional<uint64_t>(id);
+}
+
+// Writes worker_gids, suspects, cores and instance_id of a row of NtVerdicts.
+void WriteCores(const TimelineHeader& header, const std::vector<uint32_t>& streams,
+                TableWriter& table) {
+  // A refusal can have all cores of a fleet.
+  constexpr size_t kNamedMax = 1'024;
+  std::vector<int64_t> gids;
+  std::vector<std::string> names;
+  std::set<std::string_view> instances;
+  for (const uint32_t stream : streams) {
+    const TimelineStream& about = header.streams[stream];
+    instances.insert(about.description.identity.worker.instance_id);
+    if (names.size() == kNamedMax) continue;
+    names.push_back(ToString(about.description.identity));
+    if (about.rank.worker_gid) gids.push_back(*about.rank.worker_gid);
+  }
+  table.Ints(gids).Texts(names).Count(streams.size());
+  table.TextOrNull(instances.size() == 1 ? *instances.begin() : std::string_view());
+}
+
+// The functions below give the values in the order of the columns in table_schema.cc.
+absl::Status WriteVerdict(const TimelineHeader& header, const Verdict& verdict,
+                          const InsightLine& line, TableWriter& table) {
+  table.Text(header.capture->id.ToString()).Bool(false).Text(VerdictKindName(verdict.kind)).Null();
+  WriteCores(header, line.streams, table);
+  table.Text(InsightPhaseName(verdict.phase)).TextOrNull(verdict.role).Int(verdict.peers);
+  table.Real(KnownFigure(verdict.ratio)).Real(KnownFigure(verdict.z)).Int(verdict.executions);
+  table.Int(verdict.judged).Int(KnownTime(verdict.since_ns)).Int(KnownTime(verdict.until_ns));
+  table.Count(verdict.cost_ns).Count(verdict.step_ns).Int(verdict.waiting);
+  table.Uint(KnownId(verdict.exec_id)).Uint(KnownId(verdict.op_id)).Text(line.text);
+  return table.TextOrNull(line.ruled_out).Null().EndRow();
+}
+
+absl::Status WriteRefusal(const TimelineHeader& header, const Refusal& refusal,
+                          const InsightLine& line, TableWriter& table) {
+  table.Text(header.capture->id.ToString()).Bool(true).Null();
+  table.Text(RefusalReasonName(refusal.reason));
+  WriteCores(header, line.streams, table);
+  table.Null().Null().Int(0).Null().Null().Count(refusal.count).Int(0);
+  table.Int(KnownTime(refusal.begin_ns)).Int(KnownTime(refusal.end_ns));
+  table.Int(0).Int(0).Int(0).Null().Null().Text(line.text).Null();
+  return table.TextOrNull(refusal.missing).EndRow();
+}
+
 }  // namespace
 
 absl::Status WriteHostTables(const TimelineHeader& header, const TableTarget& target,
@@ -107,7 +162,7 @@ absl::Status WriteDeviceProfileTable(const TimelineHeader& header, const TableTa
 }
 
 absl::Status WriteMetadataTable(const TimelineHeader& header, uint64_t first_ns, uint64_t last_ns,
-                                const TableTarget& target) {
+                                std::string_view judged, const TableTarget& target) {
   TableWriter table(target.files, kSystemProfileMetadata, target.file_bytes_max,
                     target.bytes_written);
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
@@ -115,7 +170,7 @@ absl::Status WriteMetadataTable(const TimelineHeader& header, uint64_t first_ns,
   table.Text(fmt::format("{}", first_ns)).Text(fmt::format("{}", last_ns)).Null().Null();
   table.Text(kProfileSchemaVersion).Text(fmt::format("neurontrace {}", NEURONTRACE_VERSION));
   table.Text(header.capture->id.ToString()).Text(header.capture->name).Text(clocks.timescale());
-  table.Text(clocks.Json()).TextOrNull(header.certificate_json);
+  table.Text(clocks.Json()).TextOrNull(header.certificate_json).Text(judged);
   RETURN_IF_ERROR(table.EndRow());
   return table.Finish();
 }
@@ -182,6 +237,18 @@ absl::Status WriteClockTable(const TimelineHeader& header, const TableTarget& ta
       table.Text(fmt::format("{}", fmt::join(clock->sources, ",")));
     }
     RETURN_IF_ERROR(table.EndRow());
+  }
+  return table.Finish();
+}
+
+absl::Status WriteVerdictTable(const TimelineHeader& header, const CaptureAnswer& answer,
+                               const TableTarget& target) {
+  TableWriter table(target.files, kNtVerdicts, target.file_bytes_max, target.bytes_written);
+  for (size_t i = 0; i < answer.verdicts.size(); ++i) {
+    RETURN_IF_ERROR(WriteVerdict(header, answer.report.verdicts[i], answer.verdicts[i], table));
+  }
+  for (size_t i = 0; i < answer.refusals.size(); ++i) {
+    RETURN_IF_ERROR(WriteRefusal(header, answer.report.refusals[i], answer.refusals[i], table));
   }
   return table.Finish();
 }

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/output_files.h"
 
@@ -26,9 +28,10 @@ absl::Status WriteHostTables(const TimelineHeader& header, const TableTarget& ta
                              ExportSummary& summary);
 // Writes DeviceProfileList.
 absl::Status WriteDeviceProfileTable(const TimelineHeader& header, const TableTarget& target);
-// Writes SystemProfileMetadata. Both times are 0 if there is no event.
+// Writes SystemProfileMetadata. Both times are 0 if there is no event. `judged` is the text of the
+// export's CaptureAnswer.
 absl::Status WriteMetadataTable(const TimelineHeader& header, uint64_t first_ns, uint64_t last_ns,
-                                const TableTarget& target);
+                                std::string_view judged, const TableTarget& target);
 // Writes Warning, with everything that ForEachWarning lists.
 absl::Status WriteWarningTable(const TimelineHeader& header,
                                const std::vector<std::string>& warnings, const TableTarget& target);
@@ -36,6 +39,9 @@ absl::Status WriteWarningTable(const TimelineHeader& header,
 absl::Status WriteLossTable(const TimelineHeader& header, const TableTarget& target);
 // Writes NtClocks: one row for each boot of an instance.
 absl::Status WriteClockTable(const TimelineHeader& header, const TableTarget& target);
+// Writes NtVerdicts: one row for each verdict, then one for each refusal.
+absl::Status WriteVerdictTable(const TimelineHeader& header, const CaptureAnswer& answer,
+                               const TableTarget& target);
 // Writes SchemaFields: every column of every table that can exist.
 absl::Status WriteSchemaTable(const TableTarget& target);
 

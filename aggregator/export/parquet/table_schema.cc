@@ -151,6 +151,7 @@ constexpr ColumnSpec kMetadataColumns[] = {
      "", "", "reference,recorded"},
     {"nt_clocks_json", kText, true, "State of the clocks, in the form of the JSON export"},
     {"nt_certificate_json", kText, false, "The capture's certificate as a JSON object"},
+    {"nt_judged", kText, true, "How much was judged for NtVerdicts, or why nothing was"},
 };
 
 constexpr ColumnSpec kDeviceProfileColumns[] = {
@@ -324,6 +325,43 @@ constexpr ColumnSpec kLossColumns[] = {
     {"detail", kText, false, "Further details"},
 };
 
+// A row for each verdict and each refusal, in the order of the answer. WriteVerdictTable gives the
+// values.
+constexpr ColumnSpec kVerdictColumns[] = {
+    {"capture_id", kText, true, "Id of the capture"},
+    {"is_refusal", kBool, true, "The cores were not judged, for the reason given"},
+    {"kind", kText, false, "Kind of the verdict; null for a refusal", "", "slow-core", "", "",
+     "slow-core,slow-host,slow-process,input-stall,memory-stall,host-code,slow-collective,"
+     "uneven-role,uneven-data,hang-not-entered,hang-inside,dead-worker,device-error"},
+    {"reason", kText, false, "Reason of the refusal; null for a verdict", "", "losses", "", "",
+     "losses,few-peers,role-unknown,coverage,contradiction,two-candidates,clock-bound,unexplained,"
+     "too-short,no-canary,limit"},
+    {"worker_gids", kInt64List, false,
+     "Known global ranks of the suspects, or of the cores that were not judged; the first 1,024"},
+    {"suspects", kTextList, false, "The same cores as text, with those of unknown rank", "",
+     "i-0abc pid 4711 nc 3"},
+    {"cores", kInt64, true, "Number of these cores", "", "1"},
+    {"instance_id", kText, false, "Instance of these cores; null if there are several or none"},
+    {"phase", kText, false, "Where the excess is; null for a refusal", "", "device", "", "",
+     "submit,pre,device,wait,transfer,post,gap"},
+    {"role", kText, false, "Model and position in its sequence of executions"},
+    {"peers", kInt64, true, "Number of cores that the suspects were compared with"},
+    {"ratio", kDouble, false, "Own work to that of the median peer; null for hangs"},
+    {"z", kDouble, false, "How far beyond the noise of the peers; null for hangs"},
+    {"executions", kInt64, true, "In how many executions this held, or how many were not judged"},
+    {"judged", kInt64, true, "Executions that were judged"},
+    {"since_ts", kInt64, false, "Start of the first execution in which this held", "ns"},
+    {"until_ts", kInt64, false, "End of the last", "ns"},
+    {"cost_ns", kInt64, true, "Exposed wait of a step that the excess explains", "ns"},
+    {"step_ns", kInt64, true, "Length of a step, median", "ns"},
+    {"waiting", kInt64, true, "Number of cores that waited for the suspects"},
+    {"exec_id", kUint64, false, "Id of an execution that shows it"},
+    {"op_id", kUint64, false, "Id of the collective that they wait in"},
+    {"text", kText, true, "The verdict or refusal as neurontrace why prints it"},
+    {"ruled_out", kText, false, "Causes that are excluded, each with its figure"},
+    {"missing", kText, false, "What a refusal lacks, and how to get it"},
+};
+
 }  // namespace
 
 // The name of a table is also that of its file; only the first has row groups of another size.
@@ -355,13 +393,27 @@ const TableSpec kNtBandwidth = {"NtBandwidth", "Bytes that a core moved in one i
                                 kBandwidthColumns};
 const TableSpec kNtClocks = {"NtClocks", "State of an instance's clock", kClockColumns};
 const TableSpec kNtLosses = {"NtLosses", "Known losses of events", kLossColumns};
+const TableSpec kNtVerdicts = {
+    "NtVerdicts", "Ranks that are slow or hung, and parts that were not judged", kVerdictColumns};
 
 std::span<const TableSpec* const> AllTables() {
-  static constexpr std::array<const TableSpec*, 16> kTables = {
-      &kSystemProfileEvents,   &kCpuUsage,          &kHostMemUsage, &kSystemProfileHbmUsage,
-      &kSystemProfileMetadata, &kDeviceProfileList, &kWarning,      &kFlow,
-      &kSchemaFields,          &kNtExecutions,      &kNtSteps,      &kNtCollectives,
-      &kNtCollectiveMembers,   &kNtBandwidth,       &kNtClocks,     &kNtLosses};
+  static constexpr std::array<const TableSpec*, 17> kTables = {&kSystemProfileEvents,
+                                                               &kCpuUsage,
+                                                               &kHostMemUsage,
+                                                               &kSystemProfileHbmUsage,
+                                                               &kSystemProfileMetadata,
+                                                               &kDeviceProfileList,
+                                                               &kWarning,
+                                                               &kFlow,
+                                                               &kSchemaFields,
+                                                               &kNtExecutions,
+                                                               &kNtSteps,
+                                                               &kNtCollectives,
+                                                               &kNtCollectiveMembers,
+                                                               &kNtBandwidth,
+                                                               &kNtClocks,
+                                                               &kNtLosses,
+                                                               &kNtVerdicts};
   return kTables;
 }
 
@@ -377,6 +429,7 @@ std::string_view TypeName(ColumnType type) {
     case kBool:
       return "boolean";
     case kTextList:
+    case kInt64List:
       return "array";
     case kText:
       break;

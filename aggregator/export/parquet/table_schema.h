@@ -12,7 +12,16 @@ namespace neurontrace {
 inline constexpr std::string_view kProfileSchemaVersion = "7.4.0";
 
 // The types that a column can have; ArrowType in table_writer.cc has their counterparts.
-enum class ColumnType : uint8_t { kInt64, kUint64, kFloat, kDouble, kBool, kText, kTextList };
+enum class ColumnType : uint8_t {
+  kInt64,
+  kUint64,
+  kFloat,
+  kDouble,
+  kBool,
+  kText,
+  kTextList,
+  kInt64List
+};
 // Returns "integer", "number", "boolean", "string" or "array", as the vendor's SchemaFields has it.
 std::string_view TypeName(ColumnType type);
 // Returns "int64", "uint64", "float" or "double", and an empty text for other types.
@@ -67,6 +76,7 @@ extern const TableSpec kNtCollectiveMembers;
 extern const TableSpec kNtBandwidth;
 extern const TableSpec kNtClocks;
 extern const TableSpec kNtLosses;
+extern const TableSpec kNtVerdicts;
 
 // Returns every table that an export can have, in the order of SchemaFields.
 std::span<const TableSpec* const> AllTables();

@@ -148,6 +148,8 @@ std::shared_ptr<arrow::DataType> ArrowType(ColumnType type) {
       return arrow::boolean();
     case ColumnType::kTextList:
       return arrow::list(arrow::utf8());
+    case ColumnType::kInt64List:
+      return arrow::list(arrow::int64());
     case ColumnType::kText:
       break;
   }
@@ -382,6 +384,18 @@ TableWriter& TableWriter::Texts(std::span<const std::string> values) {
     if (!parts_->status.ok()) return *this;
     parts_->AppendText(static_cast<arrow::StringBuilder&>(*builder->value_builder()), value);
   }
+  return *this;
+}
+
+TableWriter& TableWriter::Ints(std::span<const int64_t> values) {
+  if (values.empty()) return Null();
+  auto* builder = static_cast<arrow::ListBuilder*>(parts_->Next(ColumnType::kInt64List));
+  if (builder == nullptr) return *this;
+  parts_->status = builder->Append();
+  if (!parts_->status.ok()) return *this;
+  parts_->group_bytes += values.size_bytes();
+  auto& items = static_cast<arrow::Int64Builder&>(*builder->value_builder());
+  parts_->status = items.AppendValues(values.data(), static_cast<int64_t>(values.size()));
   return *this;
 }
 

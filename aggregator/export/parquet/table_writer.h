@@ -51,8 +51,9 @@ class TableWriter {
   TableWriter& Text(std::string_view value);
   // Null if the text is empty.
   TableWriter& TextOrNull(std::string_view value);
-  // Null if there are none.
+  // Null if there are no values, as for the next.
   TableWriter& Texts(std::span<const std::string> values);
+  TableWriter& Ints(std::span<const int64_t> values);
   TableWriter& Null();
   // Ends the row and writes the group if it is full. Fails with errors of the files, and with
   // INTERNAL for an earlier wrong value.

@@ -20,9 +20,10 @@ void DerivedBatch::Clear() {
   memory.clear();
   new_memories.clear();
   bandwidth.clear();
+  answer.reset();
 }
 
-Derivation::Derivation(const TimelineHeader& header, bool has_flows)
+Derivation::Derivation(const TimelineHeader& header, bool has_flows, bool has_verdicts)
     : execution_finder_(header.streams, fields_),
       step_finder_(header.streams, fields_),
       collective_finder_(header.streams, fields_),
@@ -33,6 +34,7 @@ Derivation::Derivation(const TimelineHeader& header, bool has_flows)
                                         earlier.model_name);
   }
   if (has_flows) links_.emplace(header.streams, header.framework_names);
+  if (has_verdicts) insight_.emplace(header);
 }
 
 // The first pass sorts the records by what is derived from them; then each finder takes its own.
@@ -62,6 +64,7 @@ void Derivation::Take(const TimelineBatch& batch, DerivedBatch& out) {
   bandwidth_.Take(transfers_, out.bandwidth);
   for (TimelineBatch* some : {&transfers_, &allocations_, &executing_}) some->records.clear();
   AddMemories(out);
+  if (insight_) insight_->Take(batch);
 }
 
 void Derivation::Finish(DerivedBatch& out) {
@@ -74,6 +77,7 @@ void Derivation::Finish(DerivedBatch& out) {
   hbm_use_.Finish(out.memory);
   bandwidth_.Finish(out.bandwidth);
   AddMemories(out);
+  if (insight_) out.answer = insight_->Finish();
 }
 
 void Derivation::AddMemories(DerivedBatch& out) {
@@ -107,6 +111,11 @@ uint64_t Derivation::AddSelected(TimelineRecord& record, const ShapeFields& fiel
       executing_.records.push_back(&record);
       return 0;
     case DerivedType::kOther:
+    case DerivedType::kPost:
+    case DerivedType::kDeviceBarrier:
+    case DerivedType::kTensorTransfer:
+    case DerivedType::kTensorMemory:
+    case DerivedType::kDeviceFault:
       break;
   }
   return 0;

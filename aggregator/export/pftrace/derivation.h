@@ -13,6 +13,7 @@
 #include "aggregator/derive/memory_use.h"
 #include "aggregator/derive/shape_fields.h"
 #include "aggregator/derive/steps.h"
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 
 namespace neurontrace {
@@ -36,19 +37,21 @@ struct DerivedBatch {
   // Memories that appear in `memory` for the first time, in the order of their indexes.
   std::vector<HbmIdentity> new_memories;
   std::vector<BandwidthSample> bandwidth;
+  // Only of Finish, because a verdict is about the whole time.
+  std::optional<CaptureAnswer> answer;
 
   // Empties the batch before it is reused, and keeps the capacity.
   void Clear();
 };
 
 // Derives what a trace shows but was not recorded: steps, collectives over cores, device memory in
-// use, bandwidth, and arrows between records. This takes a quarter of an export's time, so it is
-// separate from DerivedTracks, which writes the results, and can run on another thread. Used by one
-// thread at a time; the header must outlive it.
+// use, bandwidth, verdicts, and arrows between records. This takes a quarter of an export's time,
+// so it is separate from DerivedTracks, which writes the results, and can run on another thread.
+// Used by one thread at a time; the header must outlive it.
 class Derivation {
  public:
   // Finders remember preparations from before the window, see TimelineHeader::earlier.
-  Derivation(const TimelineHeader& header, bool has_flows);
+  Derivation(const TimelineHeader& header, bool has_flows, bool has_verdicts);
 
   // Takes the next batch; `out` must be empty. Results that need later batches come with those.
   void Take(const TimelineBatch& batch, DerivedBatch& out);
@@ -81,6 +84,8 @@ class Derivation {
   CollectiveFinder collective_finder_;
   HbmUse hbm_use_;
   Bandwidth bandwidth_;
+  // nullopt: no verdicts.
+  std::optional<ExportInsight> insight_;
   // The records of the current batch, by what is derived from them. Each finder then sees only its
   // own.
   TimelineBatch transfers_;

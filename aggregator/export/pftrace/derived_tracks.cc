@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "aggregator/export/pftrace/track_ranks.h"
@@ -46,6 +47,7 @@ void DerivedTracks::Write(const DerivedBatch& batch) {
   WriteCollectives(batch.collectives);
   WriteMemory(batch.memory);
   WriteBandwidth(batch.bandwidth);
+  if (batch.answer) WriteAnswer(*batch.answer);
 }
 
 // Slices of a lane follow each other. They come late and not in the order of their begins, so that
@@ -240,6 +242,109 @@ void DerivedTracks::WriteBandwidth(const std::vector<BandwidthSample>& samples) 
     if (counter.value == value) continue;
     counter.value = value;
     WriteValue(counter.uuid, sample.start_ns, value);
+  }
+}
+
+void DerivedTracks::AddText(std::string_view name, std::string_view text) {
+  if (!text.empty()) event_.String(Name(name), text);
+}
+
+void DerivedTracks::AddFigures(const Verdict& verdict, const InsightLine& line) {
+  event_.String(Name("kind"), VerdictKindName(verdict.kind));
+  event_.String(Name("phase"), InsightPhaseName(verdict.phase));
+  AddText("role", verdict.role);
+  event_.Uint(Name("suspects"), line.streams.size());
+  event_.Uint(Name("peers"), verdict.peers);
+  // A hang has neither.
+  if (verdict.ratio > 0) event_.Double(Name("ratio"), std::bit_cast<uint64_t>(verdict.ratio));
+  if (verdict.z > 0) event_.Double(Name("z"), std::bit_cast<uint64_t>(verdict.z));
+  event_.Uint(Name("executions"), verdict.executions);
+  event_.Uint(Name("judged"), verdict.judged);
+  event_.Uint(Name("cost_ns"), verdict.cost_ns);
+  event_.Uint(Name("step_ns"), verdict.step_ns);
+  event_.Uint(Name("waiting"), verdict.waiting);
+  if (verdict.exec_id != 0) event_.Uint(Name("exec_id"), verdict.exec_id);
+  if (verdict.op_id != 0) event_.Uint(Name("op_id"), verdict.op_id);
+  AddText("text", line.text);
+  AddText("ruled_out", line.ruled_out);
+  event_.Bool(Name("derived"), true);
+}
+
+// An uneven role and a slow collective have cores, but none of them is to blame: they are shown
+// once, on the track of what names nobody.
+void DerivedTracks::WriteVerdict(const Verdict& verdict, const InsightLine& line) {
+  out_.StartOverIfDue();
+  const Extent extent{verdict.since_ns, std::max(verdict.since_ns, verdict.until_ns)};
+  const bool names_cores = verdict.kind != VerdictKind::kUnevenRole &&
+                           verdict.kind != VerdictKind::kSlowCollective && !line.streams.empty();
+  const std::string name =
+      fmt::format("{} ({})", VerdictKindName(verdict.kind), InsightPhaseName(verdict.phase));
+  const auto write_on = [&](SliceTrack& track, std::optional<int64_t> gid) {
+    const uint32_t uuid = LaneFor(track, extent);
+    if (uuid == 0) return;
+    event_.Start(perfetto::EventType::kBegin, uuid);
+    event_.Name(out_.side_interner().EventName(name));
+    if (gid) event_.Int(Name("worker_gid"), *gid);
+    AddFigures(verdict, line);
+    WriteSlice(uuid, extent);
+  };
+  if (!names_cores) return write_on(answer_track_, std::nullopt);
+  for (const uint32_t stream : line.streams) {
+    out_.StartOverIfDue();
+    SliceTrack& track = verdict_tracks_[stream];
+    if (track.name.empty()) {
+      track.name = CoreLabel(stream) + " verdicts (derived)";
+      track.parent_uuid = tracks_.StreamUuid(stream);
+      track.rank = track_rank::kVerdicts;
+    }
+    write_on(track, header_.streams[stream].rank.worker_gid);
+  }
+}
+
+// An instant, because most refusals concern the whole time.
+void DerivedTracks::WriteRefusal(const Refusal& refusal, const InsightLine& line, uint32_t uuid) {
+  out_.StartOverIfDue();
+  const uint64_t at_ns = refusal.begin_ns != 0 ? refusal.begin_ns : FirstShownNs();
+  event_.Start(perfetto::EventType::kInstant, uuid);
+  event_.Name(out_.side_interner().EventName(
+      fmt::format("refused ({})", RefusalReasonName(refusal.reason))));
+  event_.String(Name("reason"), RefusalReasonName(refusal.reason));
+  event_.Uint(Name("cores"), line.streams.size());
+  event_.Uint(Name("count"), refusal.count);
+  if (refusal.end_ns > at_ns) event_.Uint(Name("gap_ns"), refusal.end_ns - at_ns);
+  AddText("text", line.text);
+  AddText("missing", refusal.missing);
+  event_.Bool(Name("derived"), true);
+  out_.SideEvent(at_ns, event_.bytes());
+}
+
+uint64_t DerivedTracks::FirstShownNs() const {
+  return std::max(header_.begin_ns, header_.filter->window_start_ns);
+}
+
+// Without cores there is nothing to judge, and no track. The first instant has what was judged, so
+// that a trace without verdicts is not mistaken for one that nobody judged.
+void DerivedTracks::WriteAnswer(const CaptureAnswer& answer) {
+  const auto has_core = [](const TimelineStream& stream) {
+    return stream.description.identity.has_core();
+  };
+  if (std::none_of(header_.streams.begin(), header_.streams.end(), has_core)) return;
+  out_.StartOverIfDue();
+  answer_track_.name = "verdicts (derived)";
+  const uint32_t uuid = LaneFor(answer_track_, {FirstShownNs(), FirstShownNs()});
+  event_.Start(perfetto::EventType::kInstant, uuid);
+  event_.Name(out_.side_interner().EventName(answer.is_judged ? "judged" : "not judged"));
+  event_.Uint(Name("cores"), answer.report.cores);
+  event_.Uint(Name("cores_judged"), answer.report.cores_judged);
+  event_.Uint(Name("executions"), answer.report.executions);
+  AddText("text", answer.text);
+  event_.Bool(Name("derived"), true);
+  out_.SideEvent(FirstShownNs(), event_.bytes());
+  for (size_t i = 0; i < answer.verdicts.size(); ++i) {
+    WriteVerdict(answer.report.verdicts[i], answer.verdicts[i]);
+  }
+  for (size_t i = 0; i < answer.refusals.size(); ++i) {
+    WriteRefusal(answer.report.refusals[i], answer.refusals[i], uuid);
   }
 }
 

@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/pftrace/derivation.h"
 #include "aggregator/export/pftrace/event_fields.h"
 #include "aggregator/export/pftrace/packet_writer.h"
 #include "aggregator/export/pftrace/track_table.h"
+#include "aggregator/insight/insight_report.h"
 
 namespace neurontrace {
 
@@ -74,6 +76,13 @@ class DerivedTracks {
   void WriteCollectives(const std::vector<Collective>& collectives);
   void WriteMemory(const std::vector<HbmSample>& memory);
   void WriteBandwidth(const std::vector<BandwidthSample>& samples);
+  // Writes verdicts on a track of each suspect's core, and on a track of the whole trace those that
+  // name nobody, refusals, and what was judged.
+  void WriteAnswer(const CaptureAnswer& answer);
+  void WriteVerdict(const Verdict& verdict, const InsightLine& line);
+  void WriteRefusal(const Refusal& refusal, const InsightLine& line, uint32_t uuid);
+  // Adds the arguments of a verdict to event_.
+  void AddFigures(const Verdict& verdict, const InsightLine& line);
   // Writes the value of one counter of a sample's memory, unless it has not changed.
   void WriteSample(const HbmSample& sample, std::string_view name, uint64_t value,
                    Counter& counter);
@@ -85,6 +94,10 @@ class DerivedTracks {
   // Intern texts for the side sequence.
   uint32_t Name(std::string_view text) { return out_.side_interner().AnnotationName(text); }
   uint32_t Text(std::string_view text) { return out_.side_interner().StringValue(text); }
+  // Returns where the trace begins, for what concerns all of it.
+  uint64_t FirstShownNs() const;
+  // Adds an argument with a text that hardly recurs to event_.
+  void AddText(std::string_view name, std::string_view text);
   // Returns the label of a stream's core or file in names of tracks.
   std::string CoreLabel(uint32_t stream) const;
 
@@ -96,7 +109,9 @@ class DerivedTracks {
   std::vector<HbmIdentity> memories_;
   absl::flat_hash_map<uint32_t, SliceTrack> step_tracks_;        // by stream
   absl::flat_hash_map<uint32_t, SliceTrack> collective_tracks_;  // by communicator
-  absl::flat_hash_map<uint32_t, MemoryTracks> memory_tracks_;    // by memory
+  absl::flat_hash_map<uint32_t, SliceTrack> verdict_tracks_;     // by stream
+  SliceTrack answer_track_;
+  absl::flat_hash_map<uint32_t, MemoryTracks> memory_tracks_;  // by memory
   // By stream and direction.
   absl::flat_hash_map<std::pair<uint32_t, uint8_t>, Counter> bandwidth_tracks_;
   // The event that is being written, kept to reuse its memory.

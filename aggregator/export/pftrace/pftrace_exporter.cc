@@ -61,7 +61,7 @@ absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   WriteTraceAttributes(clocks);
   tracks_.Begin(header);
   clocks_.Begin(header, clocks, tracks_);
-  derivation_.emplace(header, !options_.no_flows);
+  derivation_.emplace(header, !options_.no_flows, !options_.no_verdicts);
   derived_.emplace(header, derivation_->bin_ns(), tracks_, out_);
   return out_.Flush();
 }
@@ -364,8 +364,8 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
   WarnOfStops(summary);
   if (derived_->left_out() > 0) {
     summary.warnings.push_back(fmt::format(
-        "{} derived steps, collectives or samples are not shown, because more overlap than a trace "
-        "can show",
+        "{} derived steps, collectives, samples or verdicts are not shown, because more overlap "
+        "than a trace can show",
         derived_->left_out()));
   }
   if (squeezed_ > 0) {

@@ -49,7 +49,8 @@ class PftraceExporter final : public RowExporter {
   struct Options {
     Grouping grouping;
     ArgumentDetail arguments = ArgumentDetail::kVendor;
-    bool no_flows = false;  // no arrows
+    bool no_flows = false;     // no arrows
+    bool no_verdicts = false;  // a part of a trace cannot be judged alone
     bool compresses_packets = false;
   };
   PftraceExporter(Options options, ByteSink& sink);

@@ -51,6 +51,7 @@ absl::StatusOr<std::unique_ptr<Exporter>> PftraceParts::Make(Options options, Ou
 // Divided by worker, parts are opened with their first event: a range may have none in the window.
 absl::Status PftraceParts::Begin(const TimelineHeader& header) {
   header_ = &header;
+  insight_.emplace(header);
   if (options_.is_by_worker) ChooseRanges();
   if (ranges_.empty()) ranges_.push_back(std::make_unique<Range>());
   if (options_.is_by_worker) return absl::OkStatus();
@@ -101,7 +102,9 @@ absl::Status PftraceParts::Open(Range& range, uint64_t begin_ns) {
     // The counter is below the compression: the size of a part is that of its file.
     ASSIGN_OR_RETURN(part->file, MakeGzipFile(std::move(part->file)));
   }
-  part->exporter = std::make_unique<PftraceExporter>(options_.trace, *part->file);
+  PftraceExporter::Options trace = options_.trace;
+  trace.no_verdicts = true;
+  part->exporter = std::make_unique<PftraceExporter>(std::move(trace), *part->file);
   RETURN_IF_ERROR(part->exporter->Begin(part->header));
   range.part = std::move(part);
   range.written_until_ns = begin_ns;
@@ -149,6 +152,7 @@ void PftraceParts::ChooseRanges() {
 }
 
 absl::Status PftraceParts::Write(const TimelineBatch& batch) {
+  insight_->Take(batch);  // before the records' streams become those of their ranges
   if (!options_.is_by_worker) return WriteTo(*ranges_.front(), batch);
   for (const std::unique_ptr<Range>& range : ranges_) {
     range->batch.records.clear();
@@ -258,8 +262,19 @@ absl::Status PftraceParts::Close(Range& range, uint64_t end_ns, uint64_t index_e
   return absl::OkStatus();
 }
 
+std::string PftraceParts::AnswerJson(const CaptureAnswer& answer) {
+  const auto list = [](const std::vector<InsightLine>& lines) {
+    std::string texts;
+    for (const InsightLine& line : lines)
+      texts += (texts.empty() ? "" : ", ") + JsonText(line.text);
+    return texts;
+  };
+  return fmt::format("  \"judged\": {},\n  \"verdicts\": [{}],\n  \"refusals\": [{}]\n",
+                     JsonText(answer.text), list(answer.verdicts), list(answer.refusals));
+}
+
 // 64-bit numbers are texts, as in protobuf's JSON. docs/formats/pftrace.md describes the file.
-absl::Status PftraceParts::WriteIndex() {
+absl::Status PftraceParts::WriteIndex(const CaptureAnswer& answer) {
   ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
                    files_.Open("system_profile.parts.json"));
   const auto write = [&](std::string_view text) {
@@ -279,7 +294,7 @@ absl::Status PftraceParts::WriteIndex() {
         std::exchange(separator, ",\n"), entry.name, entry.bytes, entry.begin_ns, entry.end_ns,
         *entry.workers)));
   }
-  RETURN_IF_ERROR(write("\n  ]\n}\n"));
+  RETURN_IF_ERROR(write("\n  ],\n" + AnswerJson(answer) + "}\n"));
   return file->Close();
 }
 
@@ -300,7 +315,8 @@ absl::Status PftraceParts::Finish(ExportSummary& summary) {
   // By number, because ranges close their parts at different times.
   std::sort(closed_.begin(), closed_.end(),
             [](const Entry& a, const Entry& b) { return a.number < b.number; });
-  return WriteIndex();
+  const CaptureAnswer answer = insight_->Finish();
+  return WriteIndex(answer);
 }
 
 uint64_t PftraceParts::bytes_written() const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/output_files.h"
 #include "aggregator/export/pftrace/pftrace_exporter.h"
@@ -18,8 +19,9 @@ namespace neurontrace {
 // can open each trace alone. Parts are stretches of time, written one after the other, or ranges of
 // workers, written at the same time; a range that is larger than a part is divided by time. A part
 // is closed when it reaches the size. A span is in the part in which it begins, with its whole
-// length. Arrows, steps and collectives do not cross parts. docs/formats/pftrace.md describes the
-// index. Used by one thread at a time; the files must outlive it.
+// length. Arrows, steps and collectives do not cross parts, and verdicts are in the index.
+// docs/formats/pftrace.md describes the index. Used by one thread at a time; the files must outlive
+// it.
 class PftraceParts : public Exporter {
  public:
   static constexpr uint64_t kPartBytesMin = limits::kTracePartBytesMin;
@@ -104,13 +106,17 @@ class PftraceParts : public Exporter {
   absl::Status Close(Range& range, uint64_t end_ns, uint64_t index_end_ns, ExportSummary& summary);
   // Returns the size that the part's file has or, if compressed, roughly will have.
   uint64_t BytesOf(const Part& part) const;
-  absl::Status WriteIndex();
+  absl::Status WriteIndex(const CaptureAnswer& answer);
   static std::string WorkersOf(const TimelineHeader& header);
+  // Returns the members of the index that say which ranks are slow or hung.
+  static std::string AnswerJson(const CaptureAnswer& answer);
 
   const Options options_;
   OutputFiles& files_;
   const TimelineHeader* header_ = nullptr;
   std::vector<std::unique_ptr<Range>> ranges_;
+  // Judges the whole, because a part alone cannot be judged.
+  std::optional<ExportInsight> insight_;
   // If divided by worker: the range of each stream.
   std::vector<uint32_t> range_of_;
   // The same: the stream's index in the range.

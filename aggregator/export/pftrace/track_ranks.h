@@ -28,6 +28,7 @@ inline constexpr int32_t kSteps = 1'000'000'000;
 // Counters of the two directions.
 inline constexpr int32_t kTransfers = kSteps + kLanes;
 inline constexpr int32_t kLosses = kTransfers + 2;
+inline constexpr int32_t kVerdicts = kLosses + 1;
 
 // Rows beyond these share the last rank of their kind.
 inline constexpr int32_t kRowsRanked = 65'536;

@@ -2,24 +2,29 @@
 #include "aggregator/export/summary/summary_exporter.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "aggregator/derive/arrivals.h"
 #include "aggregator/derive/busy_share_sums.h"
 #include "aggregator/derive/duration_sketch.h"
 #include "aggregator/derive/duration_stats.h"
-#include "aggregator/derive/stragglers.h"
 #include "aggregator/derive/summary.h"
 #include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/clock_report.h"
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/summary/text_table.h"
+#include "aggregator/insight/insight_report.h"
+#include "aggregator/insight/verdict_text.h"
 #include "lib/base/clean_text.h"
 #include "lib/trace/limits.h"
 
@@ -55,6 +60,26 @@ void AppendRest(size_t all, size_t shown, std::string_view what, std::string& ou
 template <typename T>
 std::span<const T> First(const std::vector<T>& rows, size_t shown) {
   return std::span<const T>(rows).first(std::min(rows.size(), shown));
+}
+
+// Appends which ranks are slow or hung, what was ruled out, and what was not judged. It comes
+// first: it is what a reader of figures wants to know.
+void AppendAnswer(const CaptureAnswer& answer, std::string& out) {
+  const auto add = [&out](std::string_view indent, std::string_view text) {
+    // These lines name models and instances, and have more figures than a detail.
+    constexpr size_t kLineBytesMax = 4'096;
+    AppendWrapped(fmt::format("{}{}", indent, CleanText(text, kLineBytesMax)), out);
+  };
+  out += "Answer\n";
+  for (const InsightLine& line : First(answer.verdicts, kRowsShown)) {
+    add("", line.text);
+    if (!line.ruled_out.empty()) add("  ", line.ruled_out);
+  }
+  AppendRest(answer.verdicts.size(), kRowsShown, "verdicts", out);
+  for (const InsightLine& line : First(answer.refusals, kRowsShown)) add("", line.text);
+  AppendRest(answer.refusals.size(), kRowsShown, "refusals", out);
+  add("", answer.text);
+  out += '\n';
 }
 
 // Appends what the capture covers: name, time, sizes, and what is known of its clocks.
@@ -182,11 +207,11 @@ void AppendCollectives(const CaptureSummary& summary, std::string& out) {
   AppendRest(summary.communicators.size(), kRowsShown, "communicators", out);
 }
 
-// Only cores that certainly arrived last at least once; the builder has sorted them.
-void AppendStragglers(const CaptureSummary& summary, std::string& out) {
+// Only cores that certainly arrived last at least once; the builder has sorted them. Being last
+// does not make a core the cause, so that the heading refers to the answer.
+void AppendArrivals(const CaptureSummary& summary, std::string& out) {
   TextTable table({"core", "last", "of", "known", "late, median", "longest", "bound"});
-  for (const StragglerRow& row : summary.stragglers) {
-    // Without a certain last arrival a core is not accused.
+  for (const ArrivalRow& row : summary.arrivals) {
     if (row.last_known == 0 || table.rows() == kRowsShown) continue;
     table.Add(
         {CoreName(summary, row.stream), CountText(row.last), CountText(row.collectives),
@@ -196,7 +221,8 @@ void AppendStragglers(const CaptureSummary& summary, std::string& out) {
          row.lateness_bound_max_ns == 0 ? "one clock" : DurationText(row.lateness_bound_max_ns)});
   }
   if (table.rows() == 0) return;
-  out += "\nStragglers: cores that arrived last in collectives by more than the clocks' bound\n";
+  out += "\nArrivals: cores that arrived last in collectives by more than the clocks' bound\n";
+  out += "  Who causes it: see the answer at the top. A core can be late because of another one.\n";
   table.AppendTo(out);
 }
 
@@ -248,18 +274,19 @@ void AppendMissing(const CaptureSummary& summary, const TimelineHeader& header,
 }
 
 // Returns a capture's figures as an engineer reads them in a terminal: at most 100 columns, what
-// matters most first, the verdict last. docs/formats/summary.md explains every column. `warnings`
-// are those of the reading.
-std::string SummaryText(const CaptureSummary& summary, const TimelineHeader& header,
-                        const std::vector<std::string>& warnings) {
+// matters most first, the certificate's verdict last. docs/formats/summary.md explains every
+// column. `warnings` are those of the reading.
+std::string SummaryText(const CaptureSummary& summary, const CaptureAnswer& answer,
+                        const TimelineHeader& header, const std::vector<std::string>& warnings) {
   std::string out;
+  AppendAnswer(answer, out);
   AppendHead(summary, header, out);
   AppendTypes(summary, out);
   AppendCores(summary, out);
   AppendTypesOfCores(summary, out);
   AppendSlowest(summary, out);
   AppendCollectives(summary, out);
-  AppendStragglers(summary, out);
+  AppendArrivals(summary, out);
   AppendMemory(summary, out);
   AppendMissing(summary, header, warnings, out);
   if (header.certificate != nullptr) {
@@ -288,9 +315,9 @@ class Object {
   }
   // A moment is written as text, because a double cannot hold all of its digits.
   Object& Time(std::string_view key, uint64_t ns) { return Text(key, fmt::format("{}", ns)); }
-  // Six significant digits: these are measurements.
+  // Six significant digits: these are measurements. JSON has no infinity.
   Object& Real(std::string_view key, double value) {
-    return Json(key, fmt::format("{:.6g}", value));
+    return Json(key, std::isfinite(value) ? fmt::format("{:.6g}", value) : "null");
   }
   Object& Json(std::string_view key, std::string_view json) {
     AppendJsonKey(key, text_);
@@ -385,7 +412,7 @@ void AppendCollective(const Collective& collective, Object& out) {
   out.Count("absent", collective.absent_count);
 }
 
-void AppendStraggler(const StragglerRow& row, Object& out) {
+void AppendArrival(const ArrivalRow& row, Object& out) {
   out.Count("stream", row.stream).Count("collectives", row.collectives);
   out.Count("last", row.last).Count("last_known", row.last_known);
   out.Durations("lateness", row.lateness).Count("lateness_bound_max_ns", row.lateness_bound_max_ns);
@@ -435,7 +462,7 @@ void AppendTables(const CaptureSummary& summary, Object& out) {
       }));
   out.Json("communicators", Array(summary.communicators, AppendCommunicator));
   out.Json("worst_collectives", Array(summary.worst_collectives, AppendCollective));
-  out.Json("stragglers", Array(summary.stragglers, AppendStraggler));
+  out.Json("arrivals", Array(summary.arrivals, AppendArrival));
   out.Json("memory", Array(summary.memory, AppendMemoryUse));
   out.Json(
       "bandwidth", Array(summary.bandwidth, [](const BandwidthRow& row, Object& object) {
@@ -447,13 +474,79 @@ void AppendTables(const CaptureSummary& summary, Object& out) {
       }));
 }
 
+// Returns the indexes of a verdict's or refusal's cores in "streams".
+std::string StreamsJson(const InsightLine& line) {
+  return fmt::format("[{}]", fmt::join(line.streams, ","));
+}
+
+// Unlike Array on one line, because it is a part of a row.
+std::string RuledOutJson(const Verdict& verdict) {
+  std::string out = "[";
+  for (const RuledOut& cause : verdict.ruled_out) {
+    if (out.size() > 1) out += ',';
+    Object object;
+    object.Text("what", cause.what);
+    if (cause.ratio > 0) object.Real("ratio", cause.ratio);
+    if (!cause.figure.empty()) object.Text("figure", cause.figure);
+    out += object.Close();
+  }
+  return out + "]";
+}
+
+void AppendVerdict(const Verdict& verdict, const InsightLine& line, Object& out) {
+  out.Text("kind", VerdictKindName(verdict.kind)).Text("phase", InsightPhaseName(verdict.phase));
+  out.Json("streams", StreamsJson(line));
+  if (!verdict.role.empty()) out.Text("role", verdict.role);
+  out.Count("peers", verdict.peers);
+  // A hang has neither.
+  if (verdict.ratio > 0) out.Real("ratio", verdict.ratio);
+  if (verdict.z > 0) out.Real("z", verdict.z);
+  out.Count("executions", verdict.executions).Count("judged", verdict.judged);
+  out.Time("since_ns", verdict.since_ns).Time("until_ns", verdict.until_ns);
+  out.Count("cost_ns", verdict.cost_ns).Count("step_ns", verdict.step_ns);
+  out.Count("waiting", verdict.waiting);
+  if (verdict.exec_id != 0) out.Time("exec_id", verdict.exec_id);
+  if (verdict.op_id != 0) out.Time("op_id", verdict.op_id);
+  out.Json("ruled_out", RuledOutJson(verdict)).Text("text", line.text);
+}
+
+void AppendRefusal(const Refusal& refusal, const InsightLine& line, Object& out) {
+  out.Text("reason", RefusalReasonName(refusal.reason)).Json("streams", StreamsJson(line));
+  // Absent for the whole time.
+  if (refusal.begin_ns != 0 || refusal.end_ns != 0) {
+    out.Time("begin_ns", refusal.begin_ns).Time("end_ns", refusal.end_ns);
+  }
+  out.Count("count", refusal.count).Text("missing", refusal.missing).Text("text", line.text);
+}
+
+// Adds "judged", "verdicts" and "refusals".
+void AppendAnswerJson(const CaptureAnswer& answer, Object& out) {
+  const InsightReport& report = answer.report;
+  Object judged;
+  judged.Json("is_judged", answer.is_judged ? "true" : "false").Text("text", answer.text);
+  judged.Text("rule_version", kInsightRuleVersion).Count("cores", report.cores);
+  judged.Count("cores_judged", report.cores_judged).Count("executions", report.executions);
+  judged.Count("step_ns", report.step_ns).Count("exposed_wait_ns", report.exposed_wait_ns);
+  judged.Count("explained_wait_ns", report.explained_wait_ns);
+  judged.Json("below_cost", report.is_below_cost ? "true" : "false");
+  out.Json("judged", judged.Close());
+  const auto rows = [](const auto& items, const std::vector<InsightLine>& lines, auto append) {
+    size_t row = 0;
+    return Array(items,
+                 [&](const auto& item, Object& object) { append(item, lines[row++], object); });
+  };
+  out.Json("verdicts", rows(report.verdicts, answer.verdicts, AppendVerdict));
+  out.Json("refusals", rows(report.refusals, answer.refusals, AppendRefusal));
+}
+
 // Returns a capture's figures as one JSON object for programs; docs/formats/summary.md defines its
 // keys.
-std::string SummaryJson(const CaptureSummary& summary) {
+std::string SummaryJson(const CaptureSummary& summary, const CaptureAnswer& answer) {
   Object out;
   out.Time("begin_ns", summary.begin_ns).Time("end_ns", summary.end_ns);
   out.Count("instances", summary.instances).Count("workers", summary.workers);
   out.Count("cores", summary.cores).Json("counts", CountsJson(summary));
+  AppendAnswerJson(answer, out);
   out.Json("streams", Array(summary.streams, AppendStream));
   out.Json("event_types", Array(summary.event_types, [](const DurationRow& row, Object& object) {
              AppendDurations(row, false, object);
@@ -490,16 +583,19 @@ absl::Status SummaryExporter::Begin(const TimelineHeader& header) {
     builder_->RecordPreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
                                 earlier.model_name);
   }
+  insight_.emplace(header);
   return absl::OkStatus();
 }
 
 absl::Status SummaryExporter::Write(const TimelineBatch& batch) {
   builder_->Take(batch);
+  insight_->Take(batch);
   return absl::OkStatus();
 }
 
 // One line for each member, so that people can read the file as well.
-std::string SummaryExporter::JsonFile(const CaptureSummary& figures) const {
+std::string SummaryExporter::JsonFile(const CaptureSummary& figures,
+                                      const CaptureAnswer& answer) const {
   std::string capture = capture_json_;
   if (capture.empty()) {
     capture = fmt::format("{{\"capture_id\":\"{}\"", header_->capture->id.ToString());
@@ -513,20 +609,22 @@ std::string SummaryExporter::JsonFile(const CaptureSummary& figures) const {
     text += ",\n\"certificate\":";
     text += header_->certificate_json;
   }
-  return text + ",\n\"summary\":" + SummaryJson(figures) + "}\n";
+  return text + ",\n\"summary\":" + SummaryJson(figures, answer) + "}\n";
 }
 
 // The counts of the reading are final only now.
 absl::Status SummaryExporter::Finish(ExportSummary& summary) {
   CaptureSummary figures = builder_->Finish();
   figures.counts = summary.counts;
+  const CaptureAnswer answer = insight_->Finish();
   if (form_ == Form::kJson) {
     // The text shows them together with those of the certificate, which is a separate member here.
     figures.warnings.insert(figures.warnings.end(), summary.warnings.begin(),
                             summary.warnings.end());
   }
-  const std::string text =
-      form_ == Form::kJson ? JsonFile(figures) : SummaryText(figures, *header_, summary.warnings);
+  const std::string text = form_ == Form::kJson
+                               ? JsonFile(figures, answer)
+                               : SummaryText(figures, answer, *header_, summary.warnings);
   bytes_written_ = text.size();
   return sink_.Write(text);
 }

@@ -8,14 +8,16 @@
 
 #include "aggregator/derive/capture_summary_builder.h"
 #include "aggregator/derive/summary.h"
+#include "aggregator/export/export_insight.h"
 #include "aggregator/export/exporter.h"
 
 namespace neurontrace {
 
-// Reads a whole timeline and writes its figures at the end: as text for people, or as JSON with the
-// capture and its certificate for programs. docs/formats/summary.md defines both. Writes nothing
-// before Finish. Memory is that of CaptureSummaryBuilder, whatever the capture's size. Used by one
-// thread at a time; the sink must outlive it.
+// Reads a whole timeline and writes which ranks are slow, and its figures, at the end: as text for
+// people, or as JSON with the capture and its certificate for programs. docs/formats/summary.md
+// defines both. Writes nothing before Finish. Memory is that of CaptureSummaryBuilder and
+// ExportInsight, whatever the capture's size. Used by one thread at a time; the sink must outlive
+// it.
 class SummaryExporter : public Exporter {
  public:
   enum class Form : uint8_t { kText, kJson };
@@ -31,7 +33,7 @@ class SummaryExporter : public Exporter {
 
  private:
   // Returns the whole file of the form kJson.
-  std::string JsonFile(const CaptureSummary& figures) const;
+  std::string JsonFile(const CaptureSummary& figures, const CaptureAnswer& answer) const;
 
   const Form form_;
   const std::string capture_json_;
@@ -39,6 +41,7 @@ class SummaryExporter : public Exporter {
   const TimelineHeader* header_ = nullptr;
   // Set by Begin.
   std::optional<CaptureSummaryBuilder> builder_;
+  std::optional<ExportInsight> insight_;
   // The size of the file once it is written, and 0 until then.
   uint64_t bytes_written_ = 0;
 };

@@ -55,6 +55,9 @@ class AccessTest(SecureCase):
         # A viewer looks, and takes a file for itself.
         self.assertEqual(self.cli_as(self.eve, "captures", "show", capture).returncode, 0)
         self.assertEqual(self.cli_as(self.eve, "export", capture, "-o", self.fleet.dir / "eve.pftrace").returncode, 0)
+        # So small a fleet has no peers to judge by: the answer is a refusal, which is one.
+        self.assertIn(self.cli_as(self.eve, "why", capture).returncode, (0, 3))
+        self.check_refused(self.cli_as(self.eve, "why", "--live"), "no watch is on")
         self.check_refused(self.cli_as(self.eve, "capture", "start"), "'eve' has the role viewer; StartCapture needs "
                            "operator")
         self.check_refused(self.cli_as(self.eve, "capture", "stop", capture), "StopCapture needs operator")
@@ -184,7 +187,9 @@ class AccessTest(SecureCase):
         self.check_refused(self.cli_as(viewer, "captures", "show", everybody), "no capture has an id that begins with")
         self.assertEqual(json.loads(self.cli_as(viewer, "--output", "json", "captures", "show", mine[:2]).stdout)
                          ["capture_id"], mine)
-        for arguments in (("workers",), ("workers", "--facts", "--wide"), ("captures",), ("captures", "show", mine),
+        self.check_refused(self.cli_as(viewer, "why", everybody), "no capture has an id that begins with")
+        self.check_refused(self.cli_as(viewer, "why", "--live"), "choose one with --job")
+        for arguments in (("workers",), ("why", mine), ("workers", "--facts", "--wide"), ("captures",), ("captures", "show", mine),
                           ("captures", "show", mine, "--wide"), ("--output", "json", "captures", "show", mine),
                           ("--output", "json", "captures"), ("triggers",), ("status",)):
             done = self.cli_as(viewer, *arguments)
@@ -252,6 +257,37 @@ class AccessTest(SecureCase):
         wait_until(lambda: (short, "capture.delete", "retention", "done") in
                    [(line.get("capture"), line["action"], line["caller"], line["outcome"]) for line in self.audit()
                     if "caller" in line], "its deletion in the audit log", 60)
+
+    def test_operators_keep_captures_longer_and_admins_shorter(self):
+        self.write_rules(RULES + '[carol]\ncertificate = "cn:carol"\nrole = "operator"\n')
+        self.start()
+        carol = self.ca.issue("carol")
+        capture = self.start_capture("--keep-for", "1h")
+        self.wait_for_events(capture, 100)
+        self.check_refused(self.cli_as(self.eve, "captures", "keep", capture, "--forever"),
+                           "UpdateCapture needs operator")
+        done = self.cli_as(carol, "captures", "keep", capture, "--for", "30d")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_refused(self.cli_as(carol, "captures", "keep", capture, "--for", "1d"),
+                           "'carol' has the role operator; a shorter retention deletes, and needs admin")
+        self.stop_capture(capture)
+        self.check_refused(self.fleet.cli("captures", "keep", capture, "--for", "1ms", check=False),
+                           "would be deleted at once")
+        self.assertEqual(self.fleet.cli("captures", "keep", capture, "--for", "1d").returncode, 0)
+        self.assertEqual(int(self.fleet.show_capture(capture)["spec"]["retention_ns"]), 86_400 * 1_000_000_000)
+        lines = [(line["caller"], line["outcome"], line.get("detail", "")) for line in self.audit()
+                 if line["action"] == "capture.update"]
+        for expected in (("carol", "done", "keep for 2592000.0 s"), ("carol", "refused", "keep for 86400.0 s"),
+                         ("root", "failed", "keep for 0.0 s"), ("root", "done", "keep for 86400.0 s")):
+            self.assertIn(expected, lines)
+        # The new time counts: this one goes soon after its end, which had a day to go.
+        short = self.start_capture("--keep-for", "1d")
+        self.assertEqual(self.fleet.cli("captures", "keep", short, "--for", "1ms").returncode, 0)
+        # It may be gone before the command has shown it.
+        self.fleet.cli("capture", "stop", short, check=False)
+        wait_until(lambda: (short, "capture.delete", "retention") in
+                   [(line.get("capture"), line["action"], line.get("caller")) for line in self.audit()],
+                   "its deletion in the audit log", 60)
 
     def test_each_caller_has_a_rate_of_calls(self):
         self.fleet.start_aggregator("--access", self.rules, "--calls-per-second", "1")

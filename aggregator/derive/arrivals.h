@@ -11,8 +11,9 @@
 
 namespace neurontrace {
 
-// How one core met the others in collectives. A plain value.
-struct StragglerRow {
+// How one core met the others in collectives. Says when it arrived, not why: a core can be late
+// because of another one (aggregator/insight names causes). A plain value.
+struct ArrivalRow {
   uint32_t stream = 0;
   // Those that it was in with others.
   uint64_t collectives = 0;
@@ -34,17 +35,17 @@ struct StragglerRow {
 
 // Counts who arrives last in collectives. Skips those of one member and those whose members cannot
 // have met. Used by one thread at a time.
-class Stragglers {
+class Arrivals {
  public:
-  explicit Stragglers(size_t streams) : rows_(streams) {}
+  explicit Arrivals(size_t streams) : rows_(streams) {}
 
   void Add(const Collective& collective);
   // Returns the streams that were in any, or missing, with the largest sum of known lateness first.
   // `absences` are those of the CollectiveFinder. Called once.
-  std::vector<StragglerRow> Finish(std::span<const uint64_t> absences);
+  std::vector<ArrivalRow> Finish(std::span<const uint64_t> absences);
 
  private:
-  std::vector<StragglerRow> rows_;  // by stream
+  std::vector<ArrivalRow> rows_;  // by stream
 };
 
 }  // namespace neurontrace

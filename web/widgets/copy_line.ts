@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import {button, element} from '../widgets/dom';
+import {button, element} from './dom';
 
 export interface CopyLine {
   element: HTMLElement;
@@ -7,9 +7,9 @@ export interface CopyLine {
 }
 
 // A command with a button that copies it.
-export function copyLine(text: string, note = ''): CopyLine {
+export function copyLine(text: string, note = '', label = 'Copy'): CopyLine {
   const code = element('code', {tabindex: '0'}), remark = element('span', {class: 'faint'});
-  const copy = button('Copy', () => {
+  const copy = button(label, () => {
     navigator.clipboard.writeText(code.textContent ?? '')
         .then(() => copy.textContent = 'Copied', () => copy.textContent = 'Select and copy it');
   });
@@ -18,7 +18,7 @@ export function copyLine(text: string, note = ''): CopyLine {
     show(command: string, hint = ''): void {
       code.textContent = command;
       remark.textContent = hint;
-      copy.textContent = 'Copy';
+      copy.textContent = label;
     }
   };
   line.show(text, note);

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/insight/collective_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "aggregator/insight/robust_figures.h"
+
+namespace neurontrace {
+namespace {
+
+using namespace insight_rule;
+
+// An operation of all groups.
+using OperationKey = std::tuple<InsightClass, uint32_t, uint32_t>;  // kind, model, op
+
+// One operation of one group, over its members.
+struct GroupOperation {
+  std::vector<uint32_t> members;
+  double sum = 0;               // of the members' recent means
+  double least_now = INFINITY;  // the transfer: the last to arrive waits for nobody
+  double least_before = INFINITY;
+  double per_step = 0;
+  double step_ns = 0;
+
+  double increase() const { return least_now - least_before; }
+  double wait() const { return sum / static_cast<double>(members.size()) - least_now; }
+};
+using GroupOperations = std::map<uint64_t, GroupOperation>;  // by group
+
+std::map<OperationKey, GroupOperations> CollectOperations(const JudgeInput& input,
+                                                          const Fleet& fleet,
+                                                          const RefusalList& refusals) {
+  std::map<OperationKey, GroupOperations> result;
+  for (const FleetRole& role : fleet.roles) {
+    for (const uint32_t core : role.cores) {
+      if (refusals.IsRefused(core)) continue;
+      const CoreHistory& history = *input.histories[core];
+      for (const CoreOperation& operation : history.known_operations()) {
+        if (operation.kind == InsightClass::kHostBarrier) continue;
+        GroupOperation& of_group = result[{operation.kind, operation.model, operation.op}]
+                                         [history.groups[operation.group]];
+        const double now = operation.recent_mean();
+        of_group.members.push_back(core);
+        of_group.sum += now;
+        of_group.least_now = std::min(of_group.least_now, now);
+        // A member without a history leaves the group without one.
+        of_group.least_before = std::min<double>(of_group.least_before, operation.least_mean);
+        of_group.per_step = static_cast<double>(operation.total) * role.period /
+                            static_cast<double>(std::max<uint64_t>(1, history.executions));
+        of_group.step_ns = role.step_ns;
+      }
+    }
+  }
+  return result;
+}
+
+bool IsSlow(const GroupOperations& groups, uint64_t group) {
+  const GroupOperation& operation = groups.at(group);
+  if (operation.members.size() < 2 || operation.least_before <= 0) return false;
+  if (operation.least_now < kSlowTransferRatioMin * operation.least_before) return false;
+  if (operation.wait() >= kSlowTransferWaitShareMax * operation.increase()) return false;
+  std::vector<double> others;
+  for (const auto& [other, figures] : groups) {
+    if (other != group && figures.members.size() >= 2) others.push_back(figures.least_now);
+  }
+  return others.empty() || operation.least_now >= kSlowTransferRatioMin * MedianOf(others);
+}
+
+Verdict Describe(const JudgeInput& input, uint64_t group, const OperationKey& key,
+                 const GroupOperation& operation, double increase_per_step) {
+  Verdict verdict;
+  verdict.kind = VerdictKind::kSlowCollective;
+  verdict.phase = InsightPhase::kTransfer;
+  verdict.suspects = operation.members;
+  std::sort(verdict.suspects.begin(), verdict.suspects.end());
+  verdict.ratio = operation.least_now / operation.least_before;
+  verdict.cost_ns = static_cast<uint64_t>(increase_per_step);
+  verdict.step_ns = static_cast<uint64_t>(operation.step_ns);
+  verdict.waiting = static_cast<uint32_t>(operation.members.size());
+  verdict.group = group;
+  verdict.is_barrier = std::get<0>(key) != InsightClass::kCollective;
+  verdict.op_id = verdict.is_barrier ? 0 : std::get<2>(key);
+  const CoreHistory& history = *input.histories[verdict.suspects.front()];
+  const size_t recent = std::min<size_t>(history.kept(), 2 * kTransferBlock);
+  verdict.executions = static_cast<uint32_t>(recent);
+  verdict.judged = static_cast<uint32_t>(history.kept());
+  if (recent > 0) {
+    verdict.since_ns = history.latest(recent - 1).end_ns;
+    verdict.until_ns = history.latest(0).end_ns;
+    verdict.exec_id = history.latest(0).exec_id;
+  }
+  verdict.ruled_out.push_back(
+      {"late arrival", 0,
+       fmt::format("the members wait {:.1f} us for each other, the transfer "
+                   "takes {:.1f} us longer",
+                   operation.wait() / 1e3, operation.increase() / 1e3)});
+  return verdict;
+}
+
+}  // namespace
+
+std::vector<Verdict> JudgeCollectives(const JudgeInput& input, const Fleet& fleet,
+                                      const RefusalList& refusals) {
+  // All slow operations of a group have one cause.
+  struct Worst {
+    const GroupOperation* operation = nullptr;
+    OperationKey key;
+    double increase = 0;
+    double sum = 0;  // over its slow operations, per step
+  };
+  const auto operations = CollectOperations(input, fleet, refusals);
+  std::map<uint64_t, Worst> by_group;
+  for (const auto& [key, groups] : operations) {
+    for (const auto& [group, operation] : groups) {
+      if (!IsSlow(groups, group)) continue;
+      Worst& worst = by_group[group];
+      const double increase = operation.increase() * operation.per_step;
+      worst.sum += increase;
+      if (increase <= worst.increase) continue;
+      worst.increase = increase;
+      worst.operation = &operation;
+      worst.key = key;
+    }
+  }
+  std::vector<Verdict> verdicts;
+  for (const auto& [group, worst] : by_group) {
+    if (worst.operation == nullptr) continue;
+    if (worst.sum < kCostMinNs || worst.sum < kCostShareMin * worst.operation->step_ns) continue;
+    verdicts.push_back(Describe(input, group, worst.key, *worst.operation, worst.sum));
+  }
+  return verdicts;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/insight/fleet_finder.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "aggregator/insight/robust_figures.h"
+
+namespace neurontrace {
+namespace {
+
+using namespace insight_rule;
+
+// Disjoint sets of cores: union by the smaller core, with path halving.
+class CoreSets {
+ public:
+  explicit CoreSets(size_t cores) : parent_(cores) { std::iota(parent_.begin(), parent_.end(), 0); }
+
+  uint32_t Find(uint32_t core) {
+    while (parent_[core] != core) core = parent_[core] = parent_[parent_[core]];
+    return core;
+  }
+  void Join(uint32_t a, uint32_t b) {
+    a = Find(a);
+    b = Find(b);
+    parent_[std::max(a, b)] = std::min(a, b);
+  }
+
+ private:
+  std::vector<uint32_t> parent_;
+};
+
+std::vector<Fleet> JoinMeetingCores(const JudgeInput& input) {
+  CoreSets sets(input.cores.size());
+  absl::flat_hash_map<std::pair<std::string_view, uint64_t>, uint32_t> first_of_group;
+  for (uint32_t core = 0; core < input.cores.size(); ++core) {
+    const CoreHistory& history = *input.histories[core];
+    for (uint32_t i = 0; i < history.group_count; ++i) {
+      const auto [found, is_new] =
+          first_of_group.try_emplace({input.cores[core].job, history.groups[i]}, core);
+      if (!is_new) sets.Join(found->second, core);
+    }
+  }
+  std::vector<Fleet> fleets;
+  std::vector<uint32_t> fleet_of(input.cores.size());
+  for (uint32_t core = 0; core < input.cores.size(); ++core) {
+    const uint32_t root = sets.Find(core);
+    if (root == core) {
+      fleet_of[core] = static_cast<uint32_t>(fleets.size());
+      fleets.emplace_back();
+    }
+    fleets[fleet_of[root]].cores.push_back(core);
+  }
+  return fleets;
+}
+
+void RefuseUncoveredJobs(const JudgeInput& input, RefusalList& refusals) {
+  struct Size {
+    uint64_t present = 0;
+    uint32_t world = 0;
+  };
+  absl::flat_hash_map<std::string_view, Size> jobs;
+  for (const InsightCore& core : input.cores) {
+    Size& size = jobs[core.job];
+    ++size.present;
+    size.world = std::max(size.world, core.world_size);
+  }
+  for (uint32_t core = 0; core < input.cores.size(); ++core) {
+    const Size& size = jobs[input.cores[core].job];
+    if (static_cast<double>(size.present) >= kCoverageMin * size.world) continue;
+    refusals.Add(RefusalReason::kCoverage, core,
+                 "Less than 90 % of the job's ranks are in the capture; record all its workers.");
+  }
+}
+
+void RefuseByItself(const JudgeInput& input, uint32_t core, RefusalList& refusals) {
+  const CoreHistory& history = *input.histories[core];
+  const CoreCondition& condition = input.conditions[core];
+  const auto executions = history.in_window();
+  const double share = kContradictionShareMin * static_cast<double>(executions);
+  if (condition.lost_events > 0 || condition.lost_unknown) {
+    refusals.Add(RefusalReason::kLosses, core,
+                 "Events were lost; judge a window without the loss, or reduce the recorded event "
+                 "types.",
+                 {condition.loss_begin_ns, condition.loss_end_ns, condition.lost_events});
+  } else if (executions < kExecutionsMin) {
+    refusals.Add(RefusalReason::kTooShort, core,
+                 "Fewer than 4 executions in the window; record for longer.", {0, 0, executions});
+  } else if (static_cast<double>(history.without_id) >= share) {
+    refusals.Add(RefusalReason::kRoleUnknown, core,
+                 "Executions have no exec_id; record nc_exec_running or kbl_exec_pre.");
+  } else if (static_cast<double>(history.id_disorder) >= share) {
+    refusals.Add(RefusalReason::kContradiction, core,
+                 "exec_id does not increase with time; the runtime's ids cannot be used.");
+  }
+}
+
+// What cores with the same role have in common.
+struct RoleKey {
+  uint32_t period = 0;
+  bool has_models = true;
+  std::vector<uint32_t> sequence;  // one period, in its least rotation
+
+  auto operator<=>(const RoleKey&) const = default;
+};
+
+RoleKey KeyOf(const CoreHistory& history) {
+  RoleKey key;
+  std::vector<uint32_t> sequence(history.kept());
+  for (size_t i = 0; i < sequence.size(); ++i) {
+    const CoreExecution& execution = history.latest(sequence.size() - 1 - i);
+    sequence[i] = execution.key();
+    if (execution.model == 0) key.has_models = false;
+  }
+  key.period = FindPeriod(sequence);
+  if (key.period == 0) return key;
+  if (key.period == 1) {
+    // Long runs of one model: the most frequent one, so that a core that is one execution ahead at
+    // a change of the model keeps its role.
+    std::map<uint32_t, uint32_t> counts;
+    for (const uint32_t model : sequence) ++counts[model];
+    const auto most = std::max_element(counts.begin(), counts.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
+    key.sequence = {most->first};
+    return key;
+  }
+  const std::vector<uint32_t> last(sequence.end() - key.period, sequence.end());
+  key.sequence = last;
+  std::vector<uint32_t> rotated = last;
+  for (uint32_t i = 1; i < key.period; ++i) {
+    std::rotate(rotated.begin(), rotated.begin() + 1, rotated.end());
+    key.sequence = std::min(key.sequence, rotated);
+  }
+  return key;
+}
+
+double StepOf(const CoreHistory& history, uint32_t period) {
+  std::vector<double> lengths;
+  for (size_t i = 0; i < history.in_window(); ++i) {
+    double step = 0;
+    for (size_t j = i; j < i + period && j < history.kept(); ++j)
+      step += history.latest(j).length();
+    if (i + period <= history.kept()) lengths.push_back(step);
+  }
+  return MedianOf(lengths);
+}
+
+std::vector<FleetRole> FindRoles(const JudgeInput& input, const Fleet& fleet,
+                                 RefusalList& refusals) {
+  std::map<RoleKey, FleetRole> roles;
+  for (const uint32_t core : fleet.cores) {
+    if (refusals.IsRefused(core)) continue;
+    RoleKey key = KeyOf(*input.histories[core]);
+    if (key.period == 0) {
+      refusals.Add(RefusalReason::kRoleUnknown, core,
+                   "The executions repeat in no sequence of up to 64; record more steps.");
+      continue;
+    }
+    FleetRole& role = roles[key];
+    role.period = key.period;
+    role.has_models = key.has_models;
+    role.cores.push_back(core);
+  }
+  std::vector<FleetRole> result;
+  for (auto& [key, role] : roles) {
+    std::vector<double> steps;
+    for (const uint32_t core : role.cores) {
+      const CoreHistory& history = *input.histories[core];
+      steps.push_back(StepOf(history, role.period));
+      for (size_t i = 0; i < history.in_window(); ++i) {
+        const uint32_t model = history.latest(i).key();
+        const auto at = std::lower_bound(role.models.begin(), role.models.end(), model);
+        if (at == role.models.end() || *at != model) role.models.insert(at, model);
+      }
+    }
+    role.step_ns = MedianOf(steps);
+    result.push_back(std::move(role));
+  }
+  std::sort(result.begin(), result.end(), [](const FleetRole& a, const FleetRole& b) {
+    return a.cores.front() < b.cores.front();
+  });
+  return result;
+}
+
+// Counts where one figure of an execution differs from the median of the other cores' by more than
+// `tolerance`. `groups` separates figures that can be compared.
+class DisagreementCounter {
+ public:
+  DisagreementCounter(size_t cores, double tolerance)
+      : tolerance_(tolerance), disagreements_(cores, 0) {}
+
+  void Add(uint32_t group, uint64_t exec_id, uint32_t row, double figure) {
+    figures_.push_back({group, exec_id, row, figure});
+  }
+  // Returns the disagreements by row.
+  const std::vector<uint32_t>& Count() {
+    std::sort(figures_.begin(), figures_.end());
+    std::vector<double> values;
+    for (size_t begin = 0, end = 0; begin < figures_.size(); begin = end) {
+      values.clear();
+      for (; end < figures_.size() && figures_[end].SameAs(figures_[begin]); ++end)
+        values.push_back(figures_[end].figure);
+      if (values.size() < 2) continue;
+      const double median = MedianOf(values);
+      for (size_t i = begin; i < end; ++i) {
+        if (std::abs(figures_[i].figure - median) > tolerance_) ++disagreements_[figures_[i].row];
+      }
+    }
+    return disagreements_;
+  }
+
+ private:
+  struct Figure {
+    uint32_t group;
+    uint64_t exec_id;
+    uint32_t row;
+    double figure;
+    bool SameAs(const Figure& other) const {
+      return group == other.group && exec_id == other.exec_id;
+    }
+    auto operator<=>(const Figure&) const = default;
+  };
+  double tolerance_;
+  std::vector<Figure> figures_;
+  std::vector<uint32_t> disagreements_;
+};
+
+// Cores that meet leave together. One instance has one clock, so its cores' executions with one id
+// end at about the same time; elsewhere the times between executions agree.
+void RefuseContradictions(const JudgeInput& input, FleetRole& role, RefusalList& refusals) {
+  const double tolerance = std::max(kContradictionMinNs, kContradictionStepShare * role.step_ns);
+  DisagreementCounter ends(role.cores.size(), tolerance);
+  DisagreementCounter lengths(role.cores.size(), tolerance);
+  absl::flat_hash_map<std::string_view, std::pair<uint32_t, uint64_t>> instances;
+  for (uint32_t row = 0; row < role.cores.size(); ++row) {
+    const CoreHistory& history = *input.histories[role.cores[row]];
+    // Differences to a first time of the instance, because a double has 53 bits only.
+    const auto& [instance, origin] =
+        instances
+            .try_emplace(
+                input.cores[role.cores[row]].instance_id,
+                std::pair(static_cast<uint32_t>(instances.size()), history.latest(0).end_ns))
+            .first->second;
+    for (size_t i = 0; i < history.in_window(); ++i) {
+      const CoreExecution& execution = history.latest(i);
+      ends.Add(instance, execution.exec_id, row,
+               static_cast<double>(static_cast<int64_t>(execution.end_ns - origin)));
+      lengths.Add(0, execution.exec_id, row, execution.length());
+    }
+  }
+  const auto& by_end = ends.Count();
+  const auto& by_length = lengths.Count();
+  std::vector<uint32_t> kept;
+  for (uint32_t row = 0; row < role.cores.size(); ++row) {
+    const uint32_t core = role.cores[row];
+    const auto executions = input.histories[core]->in_window();
+    const uint32_t disagreements = std::max(by_end[row], by_length[row]);
+    if (disagreements < kContradictionShareMin * static_cast<double>(executions)) {
+      kept.push_back(core);
+      continue;
+    }
+    refusals.Add(
+        RefusalReason::kContradiction, core,
+        "Executions with one exec_id did not end together; the runtime's ids cannot be used.",
+        {0, 0, disagreements});
+  }
+  role.cores = std::move(kept);
+}
+
+}  // namespace
+
+uint32_t FindPeriod(std::span<const uint32_t> sequence) {
+  const auto agreement = [&](size_t period) {
+    size_t equal = 0;
+    for (size_t i = period; i < sequence.size(); ++i) equal += sequence[i] == sequence[i - period];
+    return static_cast<double>(equal) / static_cast<double>(sequence.size() - period);
+  };
+  const size_t longest = std::min<size_t>(kPeriodMax, sequence.size() / 2);
+  uint32_t close = 0;
+  for (uint32_t period = 1; period <= longest; ++period) {
+    const double share = agreement(period);
+    if (share == 1) return period;
+    if (close == 0 && share >= kPeriodAgreementMin) close = period;
+  }
+  return close;
+}
+
+std::vector<Fleet> FindFleets(const JudgeInput& input, RefusalList& refusals) {
+  RefuseUncoveredJobs(input, refusals);
+  for (uint32_t core = 0; core < input.cores.size(); ++core) {
+    if (!refusals.IsRefused(core)) RefuseByItself(input, core, refusals);
+  }
+  std::vector<Fleet> fleets = JoinMeetingCores(input);
+  for (Fleet& fleet : fleets) {
+    fleet.roles = FindRoles(input, fleet, refusals);
+    for (FleetRole& role : fleet.roles) RefuseContradictions(input, role, refusals);
+    std::erase_if(fleet.roles, [](const FleetRole& role) { return role.cores.empty(); });
+  }
+  return fleets;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/insight/insight_report.h"
+
+namespace neurontrace {
+
+const char* VerdictKindName(VerdictKind kind) {
+  switch (kind) {
+    case VerdictKind::kSlowCore:
+      return "slow-core";
+    case VerdictKind::kSlowHost:
+      return "slow-host";
+    case VerdictKind::kSlowProcess:
+      return "slow-process";
+    case VerdictKind::kInputStall:
+      return "input-stall";
+    case VerdictKind::kMemoryStall:
+      return "memory-stall";
+    case VerdictKind::kHostCode:
+      return "host-code";
+    case VerdictKind::kSlowCollective:
+      return "slow-collective";
+    case VerdictKind::kUnevenRole:
+      return "uneven-role";
+    case VerdictKind::kUnevenData:
+      return "uneven-data";
+    case VerdictKind::kHangNotEntered:
+      return "hang-not-entered";
+    case VerdictKind::kHangInside:
+      return "hang-inside";
+    case VerdictKind::kDeadWorker:
+      return "dead-worker";
+    case VerdictKind::kDeviceError:
+      return "device-error";
+  }
+  return "unknown";  // a stored number of a later version
+}
+
+const char* RefusalReasonName(RefusalReason reason) {
+  switch (reason) {
+    case RefusalReason::kLosses:
+      return "losses";
+    case RefusalReason::kFewPeers:
+      return "few-peers";
+    case RefusalReason::kRoleUnknown:
+      return "role-unknown";
+    case RefusalReason::kCoverage:
+      return "coverage";
+    case RefusalReason::kContradiction:
+      return "contradiction";
+    case RefusalReason::kTwoCandidates:
+      return "two-candidates";
+    case RefusalReason::kClockBound:
+      return "clock-bound";
+    case RefusalReason::kUnexplained:
+      return "unexplained";
+    case RefusalReason::kTooShort:
+      return "too-short";
+    case RefusalReason::kNoCanary:
+      return "no-canary";
+    case RefusalReason::kLimit:
+      return "limit";
+  }
+  return "unknown";
+}
+
+const char* InsightPhaseName(InsightPhase phase) {
+  switch (phase) {
+    case InsightPhase::kSubmit:
+      return "submit";
+    case InsightPhase::kPre:
+      return "pre";
+    case InsightPhase::kDevice:
+      return "device";
+    case InsightPhase::kWait:
+      return "wait";
+    case InsightPhase::kTransfer:
+      return "transfer";
+    case InsightPhase::kPost:
+      return "post";
+    case InsightPhase::kGap:
+      return "gap";
+  }
+  return "unknown";
+}
+
+}  // namespace neurontrace

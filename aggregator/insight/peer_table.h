@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "aggregator/insight/fleet_finder.h"
+#include "aggregator/insight/insight_report.h"
+#include "aggregator/insight/judge_input.h"
+
+namespace neurontrace {
+
+// What is compared with the peers.
+enum class Quantity : uint8_t { kOwn = 0, kDevice, kHost };
+inline constexpr size_t kQuantities = 3;
+
+// One quantity of one core in one window, against its peers. A plain value.
+struct PeerComparison {
+  double x = 0;  // median logarithm of the ratio
+  double z = 0;
+  double spread = 0;  // of the peers' medians
+  bool is_excess = false;
+};
+
+// A core whose own work passes the test. A plain value.
+struct PeerExcess {
+  uint32_t row = 0;
+  uint32_t window = 0;  // executions
+  std::array<PeerComparison, kQuantities> by_quantity = {};
+};
+
+// The executions of one model of a role: one row for each core, one column for each exec_id that at
+// least half of the cores have, ascending. Built for one judgement; the histories must outlive it.
+// Used by one thread at a time.
+class PeerTable {
+ public:
+  PeerTable(const JudgeInput& input, const FleetRole& role, uint32_t model);
+
+  uint32_t model() const { return model_; }
+  size_t rows() const { return rows_; }
+  size_t columns() const { return columns_; }
+  // How often the model is executed in a step.
+  double per_step() const { return per_step_; }
+  // Returns nullptr if the core does not have it.
+  const CoreExecution* at(size_t row, size_t column) const {
+    return cells_[row * columns_ + column];
+  }
+  // The logarithm of the core's quantity to the median of its peers; not a number where absent.
+  double x(Quantity quantity, size_t row, size_t column) const {
+    return x_[static_cast<size_t>(quantity)][row * columns_ + column];
+  }
+
+  // Returns the cores that pass the test, ascending.
+  std::vector<PeerExcess> FindExcesses() const;
+  using Figure = double (*)(const CoreExecution&);
+  // Returns the median over all cores, by column.
+  std::vector<double> MediansOf(Figure figure) const;
+  // Returns the median, over the last executions of the core, of `figure` less `medians`.
+  double ExcessOf(size_t row, uint32_t window, Figure figure,
+                  const std::vector<double>& medians) const;
+  // Returns exp(median x).
+  double RatioOf(Quantity quantity, size_t row, uint32_t window) const;
+
+  // Returns the median over the last `window` executions of the mean wait of all cores without
+  // those that are `excluded` (by row; empty: none).
+  double MeanWait(uint32_t window, const std::vector<bool>& excluded) const;
+  // The wait of one core.
+  double WaitOf(size_t row, uint32_t window) const;
+  // The one core that waits less than all others in more than half of the executions, and by how
+  // much.
+  struct Lead {
+    size_t row = 0;
+    double lead_ns = 0;
+  };
+  std::optional<Lead> FindLead(uint32_t window, const std::vector<bool>& excluded) const;
+  // The spread of log own work over the cores of one execution, median over executions.
+  double OwnSpread() const;
+  // The least time in collectives and barriers, median over the window.
+  double Transfer(uint32_t window) const;
+
+ private:
+  void ChooseColumns(const JudgeInput& input, const FleetRole& role);
+  void FillCells(const JudgeInput& input, const FleetRole& role);
+  void CompareWithPeers(Quantity quantity);
+  // Median and deviation of x over the last `window` executions of each row.
+  struct RowFigures {
+    bool is_known = false;
+    double median = 0;
+    double deviation = 0;
+  };
+  std::vector<RowFigures> FiguresOf(Quantity quantity, uint32_t window) const;
+  // What the other rows' figures have in common.
+  struct PeerSummary {
+    size_t peers = 0;
+    double deviation = 0;  // median
+    double spread = 0;     // of the medians
+  };
+  static PeerSummary Summarize(const std::vector<RowFigures>& figures, size_t without_row);
+  size_t FirstColumn(uint32_t window) const { return columns_ < window ? 0 : columns_ - window; }
+
+  uint32_t model_;
+  size_t rows_;
+  size_t columns_ = 0;
+  double per_step_ = 0;
+  std::vector<uint64_t> exec_ids_;  // by column
+  std::vector<const CoreExecution*> cells_;
+  std::vector<double> least_met_;  // by column
+  std::array<std::vector<float>, kQuantities> x_;
+};
+
+double ValueOf(Quantity quantity, const CoreExecution& execution);
+
+}  // namespace neurontrace

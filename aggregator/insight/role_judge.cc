@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/insight/role_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "aggregator/insight/robust_figures.h"
+
+namespace neurontrace {
+namespace {
+
+using namespace insight_rule;
+
+constexpr double kOnsetShareMin = 0.8;  // of the executions since the onset
+
+// The segments of own work.
+struct OwnSegment {
+  InsightPhase phase;
+  PeerTable::Figure figure;
+};
+constexpr std::array<OwnSegment, 5> kOwnSegments = {
+    {{InsightPhase::kDevice, [](const CoreExecution& e) -> double { return e.device; }},
+     {InsightPhase::kSubmit, [](const CoreExecution& e) -> double { return e.submit; }},
+     {InsightPhase::kPre, [](const CoreExecution& e) -> double { return e.pre; }},
+     {InsightPhase::kPost, [](const CoreExecution& e) -> double { return e.post; }},
+     {InsightPhase::kGap, [](const CoreExecution& e) -> double { return e.gap; }}}};
+
+double OwnOf(const CoreExecution& execution) { return execution.own(); }
+double MetOf(const CoreExecution& execution) { return execution.met; }
+double IoOf(const CoreExecution& execution) { return execution.io; }
+double MemoryOf(const CoreExecution& execution) { return execution.memory; }
+
+double MedianOfRow(const PeerTable& table, size_t row, PeerTable::Figure figure) {
+  std::vector<double> values;
+  for (size_t column = 0; column < table.columns(); ++column) {
+    if (table.at(row, column) != nullptr) values.push_back(figure(*table.at(row, column)));
+  }
+  return MedianOf(values);
+}
+
+// The one that the verdict prints: of the phase if it passed the test itself.
+Quantity ReportedQuantity(const PeerExcess& excess, InsightPhase phase) {
+  const Quantity of_phase = phase == InsightPhase::kDevice ? Quantity::kDevice : Quantity::kHost;
+  if (excess.by_quantity[static_cast<size_t>(of_phase)].is_excess) return of_phase;
+  for (const Quantity quantity : {Quantity::kOwn, Quantity::kDevice, Quantity::kHost}) {
+    if (excess.by_quantity[static_cast<size_t>(quantity)].is_excess) return quantity;
+  }
+  return Quantity::kOwn;
+}
+
+}  // namespace
+
+// What the cores of a table have in common, by column.
+struct RoleJudge::TableMedians {
+  explicit TableMedians(const PeerTable& table)
+      : own(table.MediansOf(OwnOf)),
+        met(table.MediansOf(MetOf)),
+        io(table.MediansOf(IoOf)),
+        memory(table.MediansOf(MemoryOf)) {
+    for (const OwnSegment& segment : kOwnSegments)
+      segments.push_back(table.MediansOf(segment.figure));
+  }
+  std::vector<double> own;
+  std::vector<double> met;
+  std::vector<double> io;
+  std::vector<double> memory;
+  std::vector<std::vector<double>> segments;  // as kOwnSegments
+};
+
+bool Frontier::AddsUp() const {
+  return explained_ns >= kExplainedShareMin * (explained_ns + unexplained_ns);
+}
+
+RoleJudge::RoleJudge(const JudgeInput& input, const FleetRole& role) : input_(input), role_(role) {
+  for (const uint32_t model : role.models) {
+    PeerTable table(input, role, model);
+    if (table.columns() >= kExecutionsMin) tables_.push_back(std::move(table));
+  }
+  for (const uint32_t window : kWindows) {
+    const double wait = WaitIn(window, {});
+    if (window == kWindows.front() || IsWorthNaming(wait)) wait_ns_ = wait;
+    if (!IsWorthNaming(wait)) continue;
+    costs_enough_ = true;
+    break;
+  }
+}
+
+bool RoleJudge::has_peers() const {
+  const uint32_t needed = role_.has_models ? kPeersMin : kPeersMinWithoutModel;
+  return role_.cores.size() > needed;
+}
+
+bool RoleJudge::IsWorthNaming(double ns_per_step) const {
+  return ns_per_step >= kCostMinNs && ns_per_step >= kCostShareMin * role_.step_ns;
+}
+
+double RoleJudge::WaitIn(uint32_t window, const std::vector<bool>& excluded) const {
+  double wait = 0;
+  for (const PeerTable& table : tables_)
+    wait += table.per_step() * table.MeanWait(window, excluded);
+  return wait;
+}
+
+double RoleJudge::OwnPerStep(size_t row) const {
+  double own = 0;
+  for (const PeerTable& table : tables_) own += table.per_step() * MedianOfRow(table, row, OwnOf);
+  return own;
+}
+
+double RoleJudge::MetPerStep(size_t row) const {
+  double met = 0;
+  for (const PeerTable& table : tables_) met += table.per_step() * MedianOfRow(table, row, MetOf);
+  return met;
+}
+
+double RoleJudge::MetShare() const {
+  double met = 0;
+  double all = 0;
+  for (const uint32_t core : role_.cores) {
+    const CoreHistory& history = *input_.histories[core];
+    for (size_t i = 0; i < history.in_window(); ++i) {
+      met += history.latest(i).met;
+      all += history.latest(i).length();
+    }
+  }
+  return all == 0 ? 0 : met / all;
+}
+
+std::string RoleJudge::Name(size_t table) const {
+  const std::string name = input_.ModelName(tables_[table].model());
+  if (role_.has_models) return name;
+  return fmt::format("executions with {} collectives", tables_[table].model());
+}
+
+std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
+  std::vector<SlowCore> result;
+  too_many = false;
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    const PeerTable& table = tables_[i];
+    const std::vector<PeerExcess> excesses = table.FindExcesses();
+    if (excesses.empty()) continue;
+    const TableMedians medians(table);
+    for (const PeerExcess& excess : excesses) {
+      // In lock step, others wait as much longer as its own work is longer.
+      const double longer = table.ExcessOf(excess.row, excess.window, OwnOf, medians.own);
+      const double less_wait = -table.ExcessOf(excess.row, excess.window, MetOf, medians.met);
+      const double excess_ns = table.per_step() * std::min(longer, less_wait);
+      if (excess_ns <= 0) continue;
+      const auto known = std::find_if(result.begin(), result.end(),
+                                      [&](const SlowCore& slow) { return slow.row == excess.row; });
+      if (known == result.end()) {
+        result.push_back(Describe(excess, i, medians));
+        result.back().excess_ns = excess_ns;
+        continue;
+      }
+      const double both = known->excess_ns + excess_ns;
+      if (excess_ns > known->excess_ns) *known = Describe(excess, i, medians);
+      known->excess_ns = both;
+    }
+  }
+  std::erase_if(result, [&](const SlowCore& slow) { return !IsWorthNaming(slow.excess_ns); });
+  std::sort(result.begin(), result.end(),
+            [](const SlowCore& a, const SlowCore& b) { return a.core < b.core; });
+  too_many =
+      result.size() * 2 >= role_.cores.size() || role_.cores.size() - result.size() < kPeersMin;
+  if (result.empty()) too_many = false;
+  return result;
+}
+
+SlowCore RoleJudge::Describe(const PeerExcess& excess, size_t at,
+                             const TableMedians& medians) const {
+  const PeerTable& table = tables_[at];
+  SlowCore slow = {
+      .core = role_.cores[excess.row], .row = excess.row, .table = at, .window = excess.window};
+  double largest = 0;
+  for (size_t i = 0; i < kOwnSegments.size(); ++i) {
+    const double of_segment =
+        table.ExcessOf(excess.row, excess.window, kOwnSegments[i].figure, medians.segments[i]);
+    if (of_segment <= largest) continue;
+    largest = of_segment;
+    slow.phase = kOwnSegments[i].phase;
+  }
+  if (slow.phase == InsightPhase::kGap) {
+    const auto fills = [&](PeerTable::Figure figure, const std::vector<double>& of_peers) {
+      return table.ExcessOf(excess.row, excess.window, figure, of_peers) >= kFillShareMin * largest;
+    };
+    if (fills(MemoryOf, medians.memory)) slow.fill = GapFill::kMemory;
+    if (fills(IoOf, medians.io)) slow.fill = GapFill::kTensorIo;
+  }
+  slow.quantity = ReportedQuantity(excess, slow.phase);
+  const PeerComparison& figures = excess.by_quantity[static_cast<size_t>(slow.quantity)];
+  slow.ratio = std::exp(figures.x);
+  slow.z = figures.z;
+  slow.spread = figures.spread;
+  FindOnset(slow);
+  return slow;
+}
+
+void RoleJudge::FindOnset(SlowCore& slow) const {
+  const PeerTable& table = tables_[slow.table];
+  for (size_t column = table.columns(); column > 0; --column) {
+    const CoreExecution* execution = table.at(slow.row, column - 1);
+    if (execution == nullptr) continue;
+    ++slow.judged;
+    if (slow.until_ns == 0) slow.until_ns = execution->end_ns;
+    if (table.x(slow.quantity, slow.row, column - 1) < std::log(kRatioMin)) continue;
+    ++slow.held;
+    if (slow.exec_id == 0) slow.exec_id = execution->exec_id;
+    if (slow.held >= kOnsetShareMin * slow.judged || slow.since_ns == 0)
+      slow.since_ns = execution->end_ns - static_cast<uint64_t>(execution->length());
+  }
+}
+
+Frontier RoleJudge::FindFrontier(const std::vector<uint32_t>& suspect_rows, uint32_t window) const {
+  std::vector<bool> excluded(role_.cores.size(), false);
+  for (const uint32_t row : suspect_rows) excluded[row] = true;
+  Frontier frontier;
+  frontier.explained_ns = std::max(0.0, WaitIn(window, {}) - WaitIn(window, excluded));
+  std::vector<double> leads(role_.cores.size(), 0);
+  for (const PeerTable& table : tables_) {
+    const auto lead = table.FindLead(window, excluded);
+    if (lead) leads[lead->row] += table.per_step() * lead->lead_ns;
+  }
+  const auto most = std::max_element(leads.begin(), leads.end());
+  frontier.unexplained_ns = *most;
+  frontier.leader = role_.cores[static_cast<size_t>(most - leads.begin())];
+  return frontier;
+}
+
+uint32_t RoleJudge::CountWaiting(const SlowCore& slow,
+                                 const std::vector<uint32_t>& suspect_rows) const {
+  const PeerTable& table = tables_[slow.table];
+  const double enough = table.MeanWait(slow.window, {}) / 2;
+  uint32_t waiting = 0;
+  for (size_t row = 0; row < table.rows(); ++row) {
+    if (std::find(suspect_rows.begin(), suspect_rows.end(), row) != suspect_rows.end()) continue;
+    if (table.WaitOf(row, slow.window) >= enough) ++waiting;
+  }
+  return waiting;
+}
+
+}  // namespace neurontrace

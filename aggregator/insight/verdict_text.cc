@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/insight/verdict_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "lib/base/clean_text.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kNameBytesMax = 256;
+// Ranges of ranks in one text; the report has all of them.
+constexpr size_t kRangesMax = 8;
+
+std::string Clean(std::string_view text) { return CleanText(text, kNameBytesMax); }
+
+// "850 us", "118 ms", "2.31 s": three digits.
+std::string Duration(uint64_t ns) {
+  const auto value = static_cast<double>(ns);
+  if (ns < 1'000'000) return fmt::format("{:.3g} us", value / 1e3);
+  if (ns < 1'000'000'000) return fmt::format("{:.3g} ms", value / 1e6);
+  return fmt::format("{:.2f} s", value / 1e9);
+}
+
+std::string Counted(uint64_t count, std::string_view noun) {
+  const std::string digits = fmt::format("{}", count);
+  std::string number;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) number += ',';
+    number += digits[i];
+  }
+  return fmt::format("{} {}{}", number, noun, count == 1 ? "" : "s");
+}
+
+std::string OneCore(const InsightCore& core) {
+  const std::string place = fmt::format("{} nc {}", Clean(core.instance_id), core.nc_idx);
+  if (core.worker_gid < 0) return place;
+  return fmt::format("rank {} ({})", core.worker_gid, place);
+}
+
+// "0-3, 8, 12-15 and 20 more".
+std::string Ranges(std::vector<int64_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  std::string text;
+  size_t ranges = 0;
+  for (size_t begin = 0, end = 0; begin < numbers.size(); begin = end) {
+    if (ranges++ == kRangesMax) return text + fmt::format(" and {} more", numbers.size() - begin);
+    end = begin + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (!text.empty()) text += ", ";
+    text += end - begin == 1 ? fmt::format("{}", numbers[begin])
+                             : fmt::format("{}-{}", numbers[begin], numbers[end - 1]);
+  }
+  return text;
+}
+
+// Names the cores, and the instance if it is the only one.
+std::string ManyCores(std::span<const uint32_t> indices, std::span<const InsightCore> cores) {
+  std::vector<uint32_t> known;
+  std::copy_if(indices.begin(), indices.end(), std::back_inserter(known),
+               [&](uint32_t core) { return core < cores.size(); });
+  if (known.empty()) return Counted(indices.size(), "core");
+  if (known.size() == 1) return OneCore(cores[known.front()]);
+  const std::string& instance = cores[known.front()].instance_id;
+  std::vector<int64_t> ranks;
+  bool is_one_instance = true;
+  for (const uint32_t core : known) {
+    if (cores[core].worker_gid >= 0) ranks.push_back(cores[core].worker_gid);
+    is_one_instance = is_one_instance && cores[core].instance_id == instance;
+  }
+  std::string text = ranks.size() == known.size()
+                         ? fmt::format("ranks {}", Ranges(std::move(ranks)))
+                         : Counted(known.size(), "core");
+  if (is_one_instance) text += fmt::format(" of {}", Clean(instance));
+  return text;
+}
+
+std::string_view WorkOf(InsightPhase phase) {
+  switch (phase) {
+    case InsightPhase::kSubmit:
+      return "submitting executions";
+    case InsightPhase::kPre:
+      return "preparing executions";
+    case InsightPhase::kDevice:
+      return "device work";
+    case InsightPhase::kWait:
+      return "waiting";
+    case InsightPhase::kTransfer:
+      return "transfer";
+    case InsightPhase::kPost:
+      return "completing executions";
+    case InsightPhase::kGap:
+      return "time between executions";
+  }
+  return "work";
+}
+
+// "collective op 17 of execution 3".
+std::string Meeting(const Verdict& verdict) {
+  std::string text =
+      verdict.is_barrier ? "a barrier" : fmt::format("collective op {}", verdict.op_id);
+  if (verdict.exec_id != 0) text += fmt::format(" of execution {}", verdict.exec_id);
+  return text;
+}
+
+std::string Cost(const Verdict& verdict) {
+  return fmt::format("costs {} of a {} step", Duration(verdict.cost_ns), Duration(verdict.step_ns));
+}
+
+std::string Waiting(const Verdict& verdict) {
+  if (verdict.waiting == 0) return {};
+  return fmt::format("; {} {} in {}", Counted(verdict.waiting, "core"),
+                     verdict.waiting == 1 ? "waits" : "wait", Meeting(verdict));
+}
+
+std::string OfRole(const Verdict& verdict) {
+  return verdict.role.empty() ? std::string() : fmt::format(" of {}", Clean(verdict.role));
+}
+
+std::string SlowText(const Verdict& verdict, std::string_view who, std::string_view cause) {
+  return fmt::format("SLOW {}: {}, {}{}: {:.2f}x of {}, z {:.0f}, in {} of {} executions; {}{}",
+                     VerdictKindName(verdict.kind), who, cause, OfRole(verdict), verdict.ratio,
+                     Counted(verdict.peers, "peer"), verdict.z, verdict.executions, verdict.judged,
+                     Cost(verdict), Waiting(verdict));
+}
+
+std::string HangText(const Verdict& verdict, std::string_view who, std::string_view what) {
+  const std::string waiting =
+      verdict.waiting == 0 ? std::string()
+                           : fmt::format("; {} inside", Counted(verdict.waiting, "other core"));
+  return fmt::format("HUNG {}: {} {} {} for {}{}", VerdictKindName(verdict.kind), who, what,
+                     Meeting(verdict), Duration(verdict.cost_ns), waiting);
+}
+
+}  // namespace
+
+std::string VerdictText(const Verdict& verdict, std::span<const InsightCore> cores) {
+  const std::string who = ManyCores(verdict.suspects, cores);
+  switch (verdict.kind) {
+    case VerdictKind::kSlowCore:
+    case VerdictKind::kSlowHost:
+    case VerdictKind::kSlowProcess:
+      return SlowText(verdict, who, WorkOf(verdict.phase));
+    case VerdictKind::kInputStall:
+      return SlowText(verdict, who, "reading and writing tensors between executions");
+    case VerdictKind::kMemoryStall:
+      return SlowText(verdict, who, "allocations and DMA between executions");
+    case VerdictKind::kHostCode:
+      return SlowText(verdict, who, "the program's own code between executions");
+    case VerdictKind::kSlowCollective:
+      return fmt::format(
+          "SLOW slow-collective: {} among {} transfers {:.2f}x as long as before; {}",
+          Meeting(verdict), who, verdict.ratio, Cost(verdict));
+    case VerdictKind::kUnevenRole:
+      return fmt::format(
+          "UNEVEN uneven-role: every core of {} has {:.2f}x the work of the other roles; {}; {} "
+          "wait; "
+          "no rank is at fault",
+          Clean(verdict.role), verdict.ratio, Cost(verdict), Counted(verdict.waiting, "core"));
+    case VerdictKind::kUnevenData:
+      return fmt::format(
+          "UNEVEN uneven-data: the work{} differs by {:.1f} % between cores of the same execution, "
+          "each time another one is last; {}; no rank is at fault",
+          OfRole(verdict), (verdict.ratio - 1) * 100, Cost(verdict));
+    case VerdictKind::kHangNotEntered:
+      return HangText(verdict, who, "did not enter");
+    case VerdictKind::kHangInside:
+      return HangText(verdict, who, "did not leave");
+    case VerdictKind::kDeadWorker:
+      return HangText(verdict, who, "ended without completing");
+    case VerdictKind::kDeviceError:
+      return HangText(verdict, who, "reported a device error and did not complete");
+  }
+  return fmt::format("{}: {}", VerdictKindName(verdict.kind), who);
+}
+
+std::string RuledOutText(const Verdict& verdict) {
+  std::string text;
+  for (const RuledOut& other : verdict.ruled_out) {
+    if (!text.empty()) text += "; ";
+    text += other.ratio == 0 ? fmt::format("{} ({})", Clean(other.what), Clean(other.figure))
+                             : fmt::format("{} {:.2f}x", Clean(other.what), other.ratio);
+  }
+  return text.empty() ? text : "ruled out: " + text;
+}
+
+std::string RefusalText(const Refusal& refusal, std::span<const InsightCore> cores) {
+  std::string text = fmt::format("REFUSED {}", RefusalReasonName(refusal.reason));
+  if (!refusal.cores.empty()) text += fmt::format(": {}", ManyCores(refusal.cores, cores));
+  if (refusal.count > 0) text += fmt::format(" ({})", Counted(refusal.count, "case"));
+  return text + ": " + Clean(refusal.missing);
+}
+
+std::string ReportText(const InsightReport& report, std::span<const InsightCore>) {
+  const std::string judged =
+      fmt::format("{} of {} judged in {}", report.cores_judged, Counted(report.cores, "core"),
+                  Counted(report.executions, "execution"));
+  if (!report.verdicts.empty())
+    return fmt::format("{}, {}; {}", Counted(report.verdicts.size(), "verdict"),
+                       Counted(report.refusals.size(), "refusal"), judged);
+  if (report.cores_judged == 0) return fmt::format("Nothing was judged; {}", judged);
+  const std::string wait = fmt::format("wait {} of a {} step", Duration(report.exposed_wait_ns),
+                                       Duration(report.step_ns));
+  if (report.is_below_cost)
+    return fmt::format("Nobody to name: cores {}, less than 5 % or 1 ms; {}", wait, judged);
+  return fmt::format("Nobody to name: cores {}, and nobody's own work explains it; {}", wait,
+                     judged);
+}
+
+}  // namespace neurontrace

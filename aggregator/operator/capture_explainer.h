@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "lib/trace/capture_record.h"
+#include "neurontrace/v1/insight.pb.h"
+
+namespace neurontrace {
+
+// Says which ranks of a capture are slow or hung, and why. Any thread. An interface because
+// aggregator/view, which implements it, depends on folders that depend on this one.
+class CaptureExplainer {
+ public:
+  virtual ~CaptureExplainer() = default;
+
+  // Returns the answer for the window and job of the request, whose capture is that of the record.
+  // Blocks until the window is read; asks `cancelled` now and then and ends early if it returns
+  // true. Fails with INVALID_ARGUMENT for an unacceptable request, with NOT_FOUND for a job that
+  // the capture does not have, with CANCELLED, and with errors of the store.
+  virtual absl::StatusOr<v1::InsightReport> Explain(const CaptureRecord& record,
+                                                    const v1::ExplainRequest& request,
+                                                    const std::function<bool()>& cancelled) = 0;
+};
+
+}  // namespace neurontrace

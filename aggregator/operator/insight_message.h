@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "aggregator/insight/insight_engine.h"
+#include "aggregator/insight/insight_report.h"
+#include "neurontrace/v1/insight.pb.h"
+
+// Converts the answers of the insight rule for operators. Pure functions.
+namespace neurontrace {
+
+// Cores that a verdict or a refusal names at most; further ones are counted.
+inline constexpr size_t kInsightCoresNamed = 64;
+
+// Returns the report as a message, with each verdict's text and the command that exports what shows
+// it from the capture with this id. Times of the report are reference time, and `cores` are those
+// that it was made for. The window and the warnings of the message are left to the caller.
+v1::InsightReport ToMessage(const InsightReport& report, std::span<const InsightCore> cores,
+                            const std::string& capture_id);
+
+}  // namespace neurontrace

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/view/capture_insight.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "aggregator/export/exporter.h"
+#include "aggregator/insight/timeline_insight.h"
+#include "aggregator/operator/insight_message.h"
+#include "aggregator/timeline/store_chunk_source.h"
+#include "aggregator/view/selected_streams.h"
+#include "lib/base/clean_text.h"
+#include "lib/base/status.h"
+#include "lib/base/time_units.h"
+
+namespace neurontrace {
+namespace {
+
+// Jobs that an error lists, and bytes of a job's name in it.
+constexpr size_t kJobsListed = 16;
+constexpr size_t kJobBytesShown = 128;
+
+// Passes a reading to the rule: an exporter without a file.
+class InsightReading final : public Exporter {
+ public:
+  InsightReading(InsightFeed::Facts facts, std::string capture_id)
+      : facts_(std::move(facts)), capture_id_(std::move(capture_id)) {}
+
+  absl::Status Begin(const TimelineHeader& header) override {
+    insight_.emplace(header.streams, fields_, facts_);
+    for (const EarlierPreparation& earlier : header.earlier) {
+      insight_->RecordPreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
+                                  earlier.model_name);
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Write(const TimelineBatch& batch) override {
+    insight_->Take(batch);
+    return absl::OkStatus();
+  }
+  absl::Status Finish(ExportSummary& summary) override {
+    report_ = ToMessage(insight_->Finish(), insight_->cores(), capture_id_);
+    std::ranges::move(insight_->Warnings(), std::back_inserter(summary.warnings));
+    return absl::OkStatus();
+  }
+  uint64_t bytes_written() const override { return 0; }
+
+  // Valid after Finish.
+  v1::InsightReport TakeReport() { return std::move(report_); }
+
+ private:
+  const InsightFeed::Facts facts_;
+  const std::string capture_id_;
+  ShapeFieldTable fields_;
+  std::optional<TimelineInsight> insight_;
+  v1::InsightReport report_;
+};
+
+// Returns the numbers of the streams of cores of this job; empty: of all jobs.
+absl::StatusOr<std::vector<uint32_t>> CoreStreams(const CaptureDescription& capture,
+                                                  const std::string& job) {
+  std::vector<uint32_t> numbers;
+  std::set<std::string> jobs;
+  for (const StreamDescription& stream : capture.streams) {
+    if (!stream.identity.has_core()) continue;
+    if (!stream.job.empty()) jobs.insert(CleanText(stream.job, kJobBytesShown));
+    if (job.empty() || stream.job == job) numbers.push_back(stream.number);
+  }
+  if (!numbers.empty() || job.empty()) return numbers;
+  std::vector<std::string> listed(jobs.begin(), jobs.end());
+  if (listed.size() > kJobsListed) {
+    listed.resize(kJobsListed);
+    listed.push_back("…");
+  }
+  return NotFound("job: the capture has no core of a job '{}' (it has {})",
+                  CleanText(job, kJobBytesShown),
+                  listed.empty() ? "none with a name" : fmt::format("{}", fmt::join(listed, ", ")));
+}
+
+// The processes that are known to have ended while the capture ran. A worker is also lost if one of
+// its streams was; then it has losses, and is refused for them.
+std::vector<WorkerIdentity> EndedWorkers(const CaptureRecord& record) {
+  std::vector<WorkerIdentity> ended;
+  for (const CaptureWorkerStatus& worker : record.workers) {
+    const bool has_died =
+        worker.state == CaptureWorkerState::kLost && worker.obstacle != CaptureObstacle::kAgentLost;
+    const bool has_closed =
+        worker.worker_state == WorkerState::kClosed || worker.obstacle == CaptureObstacle::kEnded;
+    if (has_died || has_closed) ended.push_back(worker.worker);
+  }
+  return ended;
+}
+
+}  // namespace
+
+// The reference time is that of this aggregator's machine, so that "before now" needs no other
+// clock. A request without edges is about all events.
+absl::StatusOr<CaptureInsight::Window> CaptureInsight::WindowOf(const v1::ExplainRequest& request,
+                                                                const CaptureLayout& layout) const {
+  Window window;
+  if (request.is_before_now()) {
+    const uint64_t now_ns = deps_.clock.RealtimeNs();
+    if (request.begin_ns() != 0) window.from_ns = SubtractSaturating(now_ns, request.begin_ns());
+    window.to_ns = SubtractSaturating(now_ns, request.end_ns());
+  } else {
+    window.from_ns =
+        AddSaturating(request.begin_ns(), request.begin_is_relative() ? layout.begin_ns() : 0);
+    if (request.end_ns() != 0) {
+      window.to_ns =
+          AddSaturating(request.end_ns(), request.end_is_relative() ? layout.begin_ns() : 0);
+    }
+  }
+  if (window.to_ns <= window.from_ns) {
+    return InvalidArgument("end_ns: {} is not later than begin_ns, {}", window.to_ns,
+                           window.from_ns);
+  }
+  return window;
+}
+
+absl::StatusOr<v1::InsightReport> CaptureInsight::Explain(const CaptureRecord& record,
+                                                          const v1::ExplainRequest& request,
+                                                          const std::function<bool()>& cancelled) {
+  StoreChunkSource stored(deps_.store.OpenSnapshot(record.id), record);
+  ASSIGN_OR_RETURN(CaptureDescription capture, stored.Describe());
+  ASSIGN_OR_RETURN(CaptureClocks clocks, deps_.clocks.ForCapture(record));
+  const CaptureLayout layout = CaptureLayout::Make(record, std::move(capture), std::move(clocks));
+  ASSIGN_OR_RETURN(const Window window, WindowOf(request, layout));
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> numbers,
+                   CoreStreams(layout.capture(), request.job()));
+  // Every event of the window counts, so no number of chunks is too many.
+  SelectedStreams source(stored, layout.capture(), numbers, UINT64_MAX);
+  ExportRequest reading;
+  reading.clocks = &layout.clocks();
+  reading.no_flows = true;
+  reading.filter.window_start_ns = window.from_ns;
+  reading.filter.window_end_ns = window.to_ns;
+  ASSIGN_OR_RETURN(reading.filter.event_types, EventFilter::Parse(InsightFeed::EventTypes()));
+  InsightReading insight({.window_start_ns = window.from_ns,
+                          .window_end_ns = window.to_ns,
+                          .ended_workers = EndedWorkers(record)},
+                         record.id.ToString());
+  const auto summary =
+      RunExporter(source, insight, reading, /*takes_host_samples=*/false,
+                  [&](const ExportProgress&) { return !cancelled || !cancelled(); });
+  if (!summary.ok()) return summary.status();
+  v1::InsightReport report = insight.TakeReport();
+  report.set_begin_ns(std::max(window.from_ns, layout.begin_ns()));
+  report.set_end_ns(std::min(window.to_ns, layout.end_ns()));
+  for (const std::string& warning : summary->warnings) report.add_warnings(warning);
+  if (summary->counts.unreadable_chunks > 0) {
+    report.add_warnings(
+        fmt::format("{} of {} chunks could not be read: their events are missing here",
+                    summary->counts.unreadable_chunks, summary->counts.chunks_total));
+  }
+  if (layout.is_live()) {
+    report.add_warnings("the capture still runs: this is the answer for what is stored so far");
+  }
+  return report;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/watch/core_feed.h"
+
+#include <algorithm>
+#include <cassert>
+#include <optional>
+#include <string_view>
+
+#include "absl/hash/hash.h"
+#include "aggregator/derive/shape_fields.h"
+
+namespace neurontrace {
+namespace {
+
+// Returns the class of a type of events; nullopt if the rule does not read it.
+std::optional<InsightClass> WatchedClassOf(DerivedType type) {
+  switch (type) {
+    case DerivedType::kExecute:
+      return InsightClass::kExecute;
+    case DerivedType::kPrepare:
+      return InsightClass::kPrepare;
+    case DerivedType::kPost:
+      return InsightClass::kPost;
+    case DerivedType::kRunning:
+      return InsightClass::kRun;
+    case DerivedType::kCollective:
+      return InsightClass::kCollective;
+    case DerivedType::kDeviceBarrier:
+      return InsightClass::kDeviceBarrier;
+    case DerivedType::kHostBarrier:
+      return InsightClass::kHostBarrier;
+    case DerivedType::kTensorTransfer:
+      return InsightClass::kTransferIo;
+    case DerivedType::kAllocate:
+    case DerivedType::kDeallocate:
+    case DerivedType::kTensorMemory:
+      return InsightClass::kMemory;
+    case DerivedType::kDeviceFault:
+      return InsightClass::kError;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Returns whether the physical cores of a logical one have such an event each.
+bool HasParts(InsightClass kind) {
+  return kind == InsightClass::kRun || kind == InsightClass::kCollective ||
+         kind == InsightClass::kDeviceBarrier || kind == InsightClass::kHostBarrier;
+}
+
+// The order in which events are passed on. Of two that end at once, the enclosed one comes first: a
+// collective belongs to the run that it ends with.
+bool EndsBefore(const InsightEvent& a, const InsightEvent& b) {
+  return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.start_ns > b.start_ns;
+}
+
+// Returns a whole number of a row, which may be stored as text; nullopt without one.
+std::optional<uint64_t> NumberOfRow(const DecodedChunk& chunk, uint32_t shape, uint32_t row,
+                                    uint16_t key) {
+  const auto& keys = chunk.shapes()[shape].keys;
+  if (key >= keys.size()) return std::nullopt;
+  const uint64_t bits = chunk.column(shape, key)[row];
+  if (keys[key].type == ValueType::kUint) return bits;
+  if (keys[key].type != ValueType::kString) return std::nullopt;
+  return NumberInText(chunk.strings()[bits]);
+}
+
+std::string_view TextOfRow(const DecodedChunk& chunk, uint32_t shape, uint32_t row, uint16_t key) {
+  const auto& keys = chunk.shapes()[shape].keys;
+  if (key >= keys.size() || keys[key].type != ValueType::kString) return {};
+  return chunk.strings()[chunk.column(shape, key)[row]];
+}
+
+}  // namespace
+
+struct CoreFeed::Plan {
+  std::optional<InsightClass> kind;  // nullopt: ignored
+  Phase phase = Phase::kOther;
+  ShapeFields fields;
+};
+
+std::vector<CoreFeed::Plan> CoreFeed::PlansOf(const DecodedChunk& chunk) {
+  std::vector<Plan> plans(chunk.shapes().size());
+  ShapeFieldTable table;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    // The number has no meaning here: beyond the limit the table keeps nothing.
+    const SharedShape shape{
+        .number = ShapeFieldTable::kShapesMax, .shape = chunk.shapes()[i], .text = {}};
+    plans[i].fields = table.Of(shape);
+    plans[i].kind = WatchedClassOf(plans[i].fields.type);
+    plans[i].phase = shape.shape.phase;
+  }
+  return plans;
+}
+
+void CoreFeed::TakeHeader(const ChunkHeader& header, uint64_t arrival_ns) {
+  const bool is_missing = has_chunks_ && header.sequence != next_sequence_;
+  // What came before the first chunk that is seen here is not part of any window.
+  const bool is_first = !has_chunks_;
+  const uint64_t since_ns = reached_ns_;
+  has_chunks_ = true;
+  next_sequence_ = header.sequence + 1;
+  if (const RankEvidence* const best = BestEvidence(header.rank_evidence)) {
+    worker_gid_ = best->worker_gid;
+  }
+  const uint64_t until_ns =
+      header.is_canary() ? header.canary_realtime_ns : header.last_timestamp_ns;
+  if (until_ns >= reached_ns_) {
+    reached_ns_ = until_ns;
+    reached_arrival_ns_ = arrival_ns;
+  }
+  newest_ns_ = std::max(newest_ns_, header.last_timestamp_ns);
+  if (is_missing) AddLoss(0, true, since_ns, header.first_timestamp_ns);
+  for (const Loss& loss : header.losses) {
+    if (loss.place == LossPlace::kRetention || is_first) continue;
+    // What a dead process leaves in its rings comes after all that is judged.
+    if (header.end_of_stream && loss.place == LossPlace::kRuntimeRing && loss.events_unknown)
+      continue;
+    // Of no events: a class of events is left out for the budget, so that work looks shorter.
+    AddLoss(loss.events, loss.events_unknown || loss.events == 0,
+            loss.first_timestamp_ns != 0 ? loss.first_timestamp_ns : since_ns,
+            loss.last_timestamp_ns != 0 ? loss.last_timestamp_ns : until_ns);
+  }
+  if (header.replaced && !is_first) {
+    AddLoss(header.replaced->events, header.replaced->events_unknown, since_ns, until_ns);
+  }
+  for (const Suspension& suspension : header.suspensions) {
+    AddLoss(0, true, suspension.begin_ns, suspension.end_ns);
+  }
+  has_ended_ = header.end_of_stream;
+}
+
+void CoreFeed::Read(const DecodedChunk& chunk, GroupIds& groups, InsightSink& sink) {
+  const std::vector<Plan> plans = PlansOf(chunk);
+  const auto shape_of = chunk.shape_of();
+  const auto tracking_ids = chunk.tracking_id();
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    const Plan& plan = plans[shape_of[i]];
+    if (!plan.kind) continue;
+    const InsightEvent event = EventOf(chunk, i, plan, groups, sink);
+    if (plan.phase == Phase::kStart) {
+      BeginSpan(tracking_ids[i], event);
+    } else if (plan.phase == Phase::kStop) {
+      EndSpan(tracking_ids[i], event, sink);
+    } else {
+      Hold(event, sink);
+    }
+  }
+  // Nothing that ends so much earlier is expected any more.
+  const uint64_t due_ns = newest_ns_ - std::min(newest_ns_, limits::kWatchHoldNs);
+  const auto held = std::partition_point(
+      held_.begin(), held_.end(), [due_ns](const auto& event) { return event.end_ns <= due_ns; });
+  Release(static_cast<size_t>(held - held_.begin()), sink);
+}
+
+InsightEvent CoreFeed::EventOf(const DecodedChunk& chunk, size_t index, const Plan& plan,
+                               GroupIds& groups, InsightSink& sink) {
+  const uint64_t at_ns = chunk.timestamp_ns()[index];
+  InsightEvent event{.core = core_, .kind = *plan.kind, .start_ns = at_ns, .end_ns = at_ns};
+  // A stop is joined with its start, which has the ids.
+  if (plan.phase == Phase::kStop) return event;
+  const uint32_t shape = chunk.shape_of()[index];
+  const uint32_t row = chunk.row_of()[index];
+  const auto number = [&](DerivedField field) {
+    return NumberOfRow(chunk, shape, row, plan.fields.of(field));
+  };
+  event.exec_id = number(DerivedField::kExecId).value_or(0);
+  event.model = ModelOf(chunk, index, plan, sink);
+  if (event.kind == InsightClass::kCollective) {
+    event.op_id = number(DerivedField::kOpId).value_or(0);
+    event.group =
+        groups.Of(core_, worker_gid_, number(DerivedField::kGid), number(DerivedField::kCcStream));
+  }
+  return event;
+}
+
+uint64_t CoreFeed::ModelOf(const DecodedChunk& chunk, size_t index, const Plan& plan,
+                           InsightSink& sink) {
+  const uint32_t shape = chunk.shape_of()[index];
+  const uint32_t row = chunk.row_of()[index];
+  const std::string_view name =
+      TextOfRow(chunk, shape, row, plan.fields.of(DerivedField::kModelName));
+  const std::optional<uint64_t> id =
+      NumberOfRow(chunk, shape, row, plan.fields.of(DerivedField::kModelId));
+  const auto known = std::find_if(models_.begin(), models_.end(),
+                                  [&id](const auto& each) { return id && each.first == *id; });
+  if (name.empty()) {
+    if (known != models_.end()) return known->second;
+    // 0 stands for an unknown model.
+    return id ? std::max<uint64_t>(1, absl::HashOf(*id)) : 0;
+  }
+  const uint64_t hash = std::max<uint64_t>(1, absl::HashOf(name));
+  const bool is_named = std::any_of(models_.begin(), models_.end(),
+                                    [hash](const auto& each) { return each.second == hash; });
+  if (known != models_.end()) {
+    known->second = hash;
+  } else if ((id || !is_named) && models_.size() < limits::kWatchModelsMax) {
+    models_.emplace_back(id.value_or(UINT64_MAX), hash);
+  }
+  if (!is_named) sink.OnModel(hash, name);
+  return hash;
+}
+
+void CoreFeed::BeginSpan(uint64_t tracking_id, const InsightEvent& event) {
+  if (open_.size() >= limits::kWatchOpenSpansMax) {
+    open_.erase(open_.begin());
+    ++counters_.forgotten;
+  }
+  open_.push_back({tracking_id, event});
+}
+
+// The innermost of a type and an id closes first, as in SpanPairing.
+void CoreFeed::EndSpan(uint64_t tracking_id, const InsightEvent& stop, InsightSink& sink) {
+  const auto start = std::find_if(open_.rbegin(), open_.rend(), [&](const Open& open) {
+    return open.tracking_id == tracking_id && open.event.kind == stop.kind;
+  });
+  if (start == open_.rend()) {
+    ++counters_.unmatched;
+    return;
+  }
+  InsightEvent event = start->event;
+  event.end_ns = std::max(event.start_ns, stop.end_ns);
+  open_.erase(std::next(start).base());
+  uint64_t& ended_ns = ended_start_ns_[static_cast<size_t>(event.kind)];
+  ended_ns = std::max(ended_ns, event.start_ns);
+  Hold(event, sink);
+}
+
+void CoreFeed::Hold(const InsightEvent& event, InsightSink& sink) {
+  if (event.end_ns < released_ns_) {
+    ++counters_.late;
+    return;
+  }
+  if (HasParts(event.kind) && JoinPart(event)) return;
+  const auto at = std::upper_bound(held_.begin(), held_.end(), event, EndsBefore);
+  held_.insert(at, event);
+  if (held_.size() > limits::kWatchHeldEventsMax) Release(1, sink);
+}
+
+// A part that waits already grows, and moves to the place of its new end.
+bool CoreFeed::JoinPart(const InsightEvent& part) {
+  const auto known = std::find_if(held_.begin(), held_.end(), [&part](const InsightEvent& held) {
+    return held.kind == part.kind && held.exec_id == part.exec_id && held.op_id == part.op_id &&
+           held.group == part.group && held.start_ns < part.end_ns && part.start_ns < held.end_ns;
+  });
+  if (known == held_.end()) return false;
+  known->start_ns = std::min(known->start_ns, part.start_ns);
+  known->end_ns = std::max(known->end_ns, part.end_ns);
+  const auto next = std::upper_bound(known + 1, held_.end(), *known, EndsBefore);
+  std::rotate(known, known + 1, next);
+  return true;
+}
+
+void CoreFeed::Release(size_t count, InsightSink& sink) {
+  assert(count <= held_.size());
+  if (count == 0) return;
+  for (size_t i = 0; i < count; ++i) sink.OnEvent(held_[i]);
+  counters_.events += count;
+  released_ns_ = held_[count - 1].end_ns;
+  held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(count));
+}
+
+void CoreFeed::MarkLost() { AddLoss(0, true, newest_ns_, reached_ns_); }
+
+// Stops may be among what was lost, so nothing that was open before is known to be open still.
+void CoreFeed::AddLoss(uint64_t events, bool is_unknown, uint64_t begin_ns, uint64_t end_ns) {
+  open_.clear();
+  const bool is_first = losses_.lost_events == 0 && !losses_.lost_unknown;
+  losses_.lost_events += events;
+  losses_.lost_unknown |= is_unknown;
+  end_ns = std::max(begin_ns, end_ns);
+  losses_.loss_begin_ns = is_first ? begin_ns : std::min(losses_.loss_begin_ns, begin_ns);
+  losses_.loss_end_ns = std::max(losses_.loss_end_ns, end_ns);
+}
+
+void CoreFeed::ShowOpen(uint64_t alive_at_ns, InsightSink& sink) {
+  // While events come, the next chunk may have earlier ones.
+  if (alive_at_ns < newest_ns_ + limits::kWatchHoldNs) return;
+  Release(held_.size(), sink);
+  for (const Open& open : open_) {
+    if (open.event.start_ns + limits::kWatchOpenAfterNs > alive_at_ns) continue;
+    // A later one of its class has ended: its own stop was never recorded.
+    if (open.event.start_ns < ended_start_ns_[static_cast<size_t>(open.event.kind)]) continue;
+    InsightEvent event = open.event;
+    event.is_open = true;
+    event.end_ns = alive_at_ns;
+    sink.OnEvent(event);
+  }
+}
+
+void CoreFeed::StartWindow() { losses_ = {}; }
+
+void CoreFeed::AddLosses(CoreCondition& condition) const {
+  condition.lost_events = losses_.lost_events;
+  condition.lost_unknown = losses_.lost_unknown;
+  condition.loss_begin_ns = losses_.loss_begin_ns;
+  condition.loss_end_ns = losses_.loss_end_ns;
+}
+
+size_t CoreFeed::memory_bytes() const {
+  return sizeof(*this) + open_.capacity() * sizeof(Open) + held_.capacity() * sizeof(InsightEvent) +
+         models_.capacity() * sizeof(models_[0]);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/watch/verdict_tracker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+
+#include "lib/trace/watch_limits.h"
+
+namespace neurontrace {
+
+// The number of suspects may change while the same fault lasts, so the key has only the place that
+// the kind names.
+std::string VerdictTracker::KeyOf(const Verdict& verdict, std::span<const InsightCore> cores) {
+  std::string key = VerdictKindName(verdict.kind);
+  if (verdict.kind == VerdictKind::kUnevenRole) return fmt::format("{} {}", key, verdict.role);
+  if (verdict.suspects.empty()) return key;
+  const InsightCore& first = cores[verdict.suspects.front()];
+  key += " " + first.instance_id;
+  if (verdict.kind == VerdictKind::kSlowHost) return key;
+  key += fmt::format(" {}", first.process);
+  const bool is_of_core = verdict.kind == VerdictKind::kSlowCore ||
+                          verdict.kind == VerdictKind::kSlowCollective ||
+                          verdict.kind == VerdictKind::kDeviceError;
+  return is_of_core ? fmt::format("{} {} {}", key, first.nc_idx, verdict.op_id) : key;
+}
+
+bool VerdictTracker::IsKept(Followed& followed, const InsightReport& report,
+                            const std::set<uint32_t>& refused) {
+  if (!followed.has_begun) return false;
+  const bool is_undecided = followed.suspects.empty()
+                                ? report.cores_judged == 0
+                                : std::ranges::all_of(followed.suspects, [&refused](uint32_t core) {
+                                    return refused.contains(core);
+                                  });
+  if (is_undecided) return true;
+  return ++followed.absent < limits::kWatchEndJudgements;
+}
+
+VerdictTracker::Changes VerdictTracker::Update(const InsightReport& report,
+                                               std::span<const InsightCore> cores,
+                                               std::span<const std::string> texts) {
+  assert(texts.size() == report.verdicts.size());
+  Changes changes;
+  current_.clear();
+  std::set<std::string> present;
+  for (size_t i = 0; i < report.verdicts.size(); ++i) {
+    const std::string key = KeyOf(report.verdicts[i], cores);
+    // Two of one place count once.
+    if (!present.insert(key).second) continue;
+    if (followed_.size() >= limits::kWatchVerdictsMax && !followed_.contains(key)) {
+      ++not_followed_;
+      continue;
+    }
+    Followed& followed = followed_[key];
+    followed.text = texts[i];
+    followed.suspects = report.verdicts[i].suspects;
+    followed.absent = 0;
+    ++followed.present;
+    if (!followed.has_begun && followed.present >= limits::kWatchBeginJudgements) {
+      followed.has_begun = true;
+      changes.began.push_back(i);
+    }
+    if (followed.has_begun) current_.push_back(i);
+  }
+  std::set<uint32_t> refused;
+  for (const Refusal& refusal : report.refusals) {
+    refused.insert(refusal.cores.begin(), refusal.cores.end());
+  }
+  for (auto entry = followed_.begin(); entry != followed_.end();) {
+    const bool is_kept = present.contains(entry->first) || IsKept(entry->second, report, refused);
+    if (!is_kept && entry->second.has_begun) changes.ended.push_back(entry->second.text);
+    entry = is_kept ? std::next(entry) : followed_.erase(entry);
+  }
+  return changes;
+}
+
+}  // namespace neurontrace

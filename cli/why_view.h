@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "cli/exit_code.h"
+#include "neurontrace/v1/insight.pb.h"
+
+// Answers of `neurontrace why` as text for a terminal. Texts of the aggregator have names from
+// outside in them, so control characters are removed.
+namespace neurontrace::cli {
+
+// Returns the answer: each verdict with its time, what was ruled out and the command that shows it,
+// then what was refused, what was judged, and warnings. Lines are wrapped at `columns` (0: any
+// width), except for commands, which people copy.
+std::string FormatInsight(const v1::InsightReport& report, size_t columns);
+
+// Returns 3 if a part of the cores was not judged, or none at all; else 0, also if nobody is named.
+ExitCode ExitCodeOf(const v1::InsightReport& report);
+
+// Finds what differs between one answer of a watch and the next. One thread.
+class InsightChanges {
+ public:
+  // Returns the lines for what is new and for what has ended, each with the time; for the first
+  // answer also what was judged. Empty if nothing changed.
+  std::string Take(const v1::InsightReport& report, uint64_t now_ns, size_t columns);
+
+ private:
+  bool is_first_ = true;
+  std::map<std::string, std::string> known_;  // text by identity
+};
+
+}  // namespace neurontrace::cli

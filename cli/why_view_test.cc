@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the answer comes first, each line fits the terminal, and a watch prints what changed alone.
+#include "cli/why_view.h"
+
+#include <gmock/gmock.h>
+
+namespace neurontrace::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr uint64_t kNow = 1'750'000'000'250'000'000u;
+
+v1::InsightReport Slow(int64_t rank) {
+  v1::InsightReport report;
+  report.set_cores(64);
+  report.set_cores_judged(64);
+  report.set_begin_ns(kNow - 1'500'000'000);
+  report.set_text("1 verdict, 0 refusals; 64 of 64 cores judged in 13,696 executions");
+  v1::Verdict& verdict = *report.add_verdicts();
+  verdict.set_kind(v1::VERDICT_KIND_SLOW_CORE);
+  verdict.set_text(
+      "SLOW slow-core: rank 13 (i-0abc nc 5), device work of llama: 1.31x of 63 peers");
+  verdict.add_suspects()->set_worker_gid(rank);
+  verdict.mutable_suspects(0)->set_nc_idx(static_cast<uint32_t>(rank));
+  verdict.set_since_ns(kNow);
+  verdict.set_until_ns(kNow + 2'000'000'000);
+  v1::RuledOut& host = *verdict.add_ruled_out();
+  host.set_what("host");
+  host.set_ratio(0.99);
+  v1::RuledOut& clock = *verdict.add_ruled_out();
+  clock.set_what("clock");
+  clock.set_figure("bound 9 us, lateness 118 ms");
+  verdict.set_look("neurontrace export 01JD8Z2M6WQJ4V1T0S3R5XK7PA --worker-gid 13 --from 1 --to 2");
+  return report;
+}
+
+v1::InsightReport Nobody() {
+  v1::InsightReport report;
+  report.set_cores(64);
+  report.set_cores_judged(64);
+  report.set_text("Nobody to name: cores wait 1 ms of a 50 ms step, less than 5 % or 1 ms");
+  return report;
+}
+
+TEST(InsightViewTest, TheAnswerComesFirst) {
+  EXPECT_EQ(FormatInsight(Slow(13), 0),
+            "SLOW slow-core: rank 13 (i-0abc nc 5), device work of llama: 1.31x of 63 peers\n"
+            "       since 2025-06-15 15:06:40.250Z (1.5 s after the begin) for 2.0 s\n"
+            "       ruled out: host 0.99x, clock (bound 9 us, lateness 118 ms)\n"
+            "       look: neurontrace export 01JD8Z2M6WQJ4V1T0S3R5XK7PA --worker-gid 13 --from 1 "
+            "--to 2\n"
+            "1 verdict, 0 refusals; 64 of 64 cores judged in 13,696 executions\n");
+  EXPECT_EQ(ExitCodeOf(Slow(13)), kExitDone);
+}
+
+// Commands stay whole, because people copy them.
+TEST(InsightViewTest, WrapsWhatIsNoCommand) {
+  const std::string text = FormatInsight(Slow(13), 60);
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = text.find('\n', at);
+    const std::string line = text.substr(at, end - at);
+    if (!line.starts_with("       look: ")) EXPECT_LE(line.size(), 60u) << line;
+    at = end + 1;
+  }
+  EXPECT_THAT(text, HasSubstr("look: neurontrace export 01JD8Z2M6WQJ4V1T0S3R5XK7PA --worker-gid 13 "
+                              "--from 1 --to 2\n"));
+}
+
+TEST(InsightViewTest, NamesNobodyAndHowMuchWasJudged) {
+  EXPECT_THAT(FormatInsight(Nobody(), 0), StartsWith("Nobody to name: "));
+  EXPECT_EQ(ExitCodeOf(Nobody()), kExitDone);
+}
+
+TEST(InsightViewTest, ARefusalMakesTheAnswerIncomplete) {
+  v1::InsightReport report = Slow(13);
+  v1::InsightRefusal& refusal = *report.add_refusals();
+  refusal.set_reason("losses");
+  refusal.set_text("REFUSED losses: ranks 3-5: 2 chunks lost\x1b[31m");
+  refusal.set_begin_ns(kNow);
+  refusal.set_end_ns(kNow + 1'200'000'000);
+  report.set_cores_judged(61);
+  report.add_warnings("1 of 5 chunks could not be read");
+  const std::string text = FormatInsight(report, 0);
+  EXPECT_THAT(text, HasSubstr("2 chunks lost"));
+  EXPECT_THAT(text, HasSubstr("(at 2025-06-15 15:06:40.250Z, 1.2 s)\n"));
+  EXPECT_THAT(text, HasSubstr("note: 1 of 5 chunks could not be read\n"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_EQ(ExitCodeOf(report), kExitIncomplete);
+  // Nothing at all was judged.
+  EXPECT_EQ(ExitCodeOf(v1::InsightReport()), kExitIncomplete);
+}
+
+TEST(InsightViewTest, AWatchPrintsChangesAlone) {
+  InsightChanges changes;
+  EXPECT_THAT(changes.Take(Nobody(), kNow, 0), StartsWith("Nobody to name: "));
+  EXPECT_EQ(changes.Take(Nobody(), kNow, 0), "");
+  EXPECT_THAT(changes.Take(Slow(13), kNow, 0),
+              StartsWith("2025-06-15 15:06:40.250Z\nSLOW slow-core: "));
+  // The same verdict with other figures is no change.
+  v1::InsightReport again = Slow(13);
+  again.mutable_verdicts(0)->set_ratio(1.4);
+  again.mutable_verdicts(0)->set_text("SLOW slow-core: rank 13, 1.40x");
+  EXPECT_EQ(changes.Take(again, kNow, 0), "");
+  const std::string other = changes.Take(Slow(14), kNow, 0);
+  EXPECT_THAT(other, HasSubstr("ENDED SLOW slow-core: rank 13, 1.40x\n"));
+  EXPECT_THAT(other, StartsWith("2025-06-15 15:06:40.250Z\nSLOW slow-core: "));
+  EXPECT_THAT(changes.Take(Nobody(), kNow, 0), HasSubstr("ENDED "));
+}
+
+}  // namespace
+}  // namespace neurontrace::cli

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts while the fleet runs, with everything real but the runtime: who is slow, hung or dead is named, and nobody
+else; a rule records the suspects and their peers; restarts of the aggregator change nothing."""
+
+import json
+import signal
+import time
+
+import suite
+from fleet import wait_until
+from fleet_case import FleetCase
+from ground_truth import read_truth
+
+CEILING_SECONDS = 120  # on a busy machine; what it took is printed
+STRAGGLER = 5
+PER_SECOND = 10
+AHEAD = 8 * PER_SECOND  # executions until all wait
+
+
+class WatchTest(FleetCase):
+    def start_job(self, *options, aggregator=()):
+        """Eight ranks on four instances that begin together, so that their executions have the same numbers."""
+        self.fleet.start_aggregator(*aggregator)
+        names = [f"i-{i:04x}" for i in range(1, 5)]
+        self.start_instances(*names)
+        start = time.time_ns() + 5_000_000_000
+        workers = [self.fleet.start_worker(
+            name, "--cores", 2, "--rank-start", 2 * i, "--world-size", 8, "--start-at", start, "--mix", "graph",
+            "--executions-per-second", PER_SECOND, "--wait-file", self.fleet.dir / "wait", *options)
+            for i, name in enumerate(names)]
+        self.fleet.wait_for_workers(len(workers))
+        return workers
+
+    def watch_on(self):
+        return self.fleet.cli_json("watch", "on")["capture_id"]
+
+    def report(self):
+        """What is said now; nothing while the aggregator has not seen the watch."""
+        done = self.fleet.cli("why", "--live", "--json", codes=(0, 1, 3))
+        return json.loads(done.stdout) if done.returncode != 1 else {}
+
+    def wait_for_verdict(self, kind, fault):
+        """The verdict, and prints how long after the fault it came."""
+        seen = {}
+
+        def there():
+            seen["report"] = self.report()
+            return next((v for v in seen["report"].get("verdicts", []) if v["kind"].endswith(kind)), None)
+        try:
+            verdict = wait_until(there, f"the verdict {kind}", CEILING_SECONDS)
+        except Exception:
+            print("last report:", seen, flush=True)
+            raise
+        print(f"{self.id()}: {kind} {time.monotonic() - fault:.1f} s after the fault", flush=True)
+        return verdict
+
+    def wait_for_judged(self, cores):
+        wait_until(lambda: int(self.report().get("cores_judged", 0)) >= cores, f"{cores} judged cores", CEILING_SECONDS)
+
+    def let_all_wait(self):
+        """From an execution on that nobody has begun yet."""
+        newest = max(row["exec_id"] for worker in self.fleet.workers for row in read_truth(worker.truth))
+        scratch = self.fleet.dir / "wait.new"
+        scratch.write_text(str(newest + AHEAD))
+        scratch.rename(self.fleet.dir / "wait")
+
+    def ranks(self, verdict):
+        return sorted(int(core["worker_gid"]) for core in verdict["suspects"])
+
+    def test_names_the_straggler_and_nobody_else(self):
+        self.start_job("--straggler-rank", STRAGGLER, "--straggler-extra-us", 4000)
+        self.watch_on()
+        fault = time.monotonic()
+        verdict = wait_until(lambda: next(iter(self.report().get("verdicts", [])), None), "a verdict", CEILING_SECONDS)
+        print(f"{self.id()}: {verdict['kind']} {time.monotonic() - fault:.1f} s after watch on", flush=True)
+        self.assertEqual(self.ranks(verdict), [STRAGGLER], verdict)
+        self.assertGreater(self.fleet.aggregator.metric("neurontrace_verdicts_total"), 0)
+        self.fleet.aggregator.signal(signal.SIGKILL)
+        self.fleet.aggregator.wait()
+        self.fleet.start_aggregator()
+        self.fleet.wait_for_status(agents=4)
+        again = wait_until(lambda: next(iter(self.report().get("verdicts", [])), None), "it again", CEILING_SECONDS)
+        self.assertEqual(self.ranks(again), [STRAGGLER], again)
+
+    def test_names_nobody_without_a_fault(self):
+        self.start_job()
+        self.watch_on()
+        self.wait_for_judged(8)
+        self.assertEqual(self.report().get("verdicts", []), [])
+        self.assertEqual(self.fleet.aggregator.metric("neurontrace_verdicts_total"), 0)
+
+    def test_stopped_worker_has_not_entered(self):
+        workers = self.start_job()
+        self.watch_on()
+        self.wait_for_judged(8)
+        self.addCleanup(workers[2].signal, signal.SIGCONT)
+        workers[2].signal(signal.SIGSTOP)
+        fault = time.monotonic()
+        self.let_all_wait()
+        verdict = self.wait_for_verdict("HANG_NOT_ENTERED", fault)
+        self.assertEqual(self.ranks(verdict), [4, 5], verdict)
+
+    def test_killed_worker_is_dead(self):
+        workers = self.start_job()
+        self.watch_on()
+        self.wait_for_judged(8)
+        workers[1].kill()
+        fault = time.monotonic()
+        self.let_all_wait()
+        verdict = self.wait_for_verdict("DEAD_WORKER", fault)
+        self.assertEqual(self.ranks(verdict), [2, 3], verdict)
+
+    def test_all_inside(self):
+        self.start_job()
+        self.watch_on()
+        self.wait_for_judged(8)
+        fault = time.monotonic()
+        self.let_all_wait()
+        self.wait_for_verdict("HANG_INSIDE", fault)
+
+    def test_rule_records_suspects_and_peers(self):
+        rules = self.fleet.dir / "triggers"
+        rules.write_text('[slow]\nwhen = "verdict"\nverdict = "slow-*,host-code,hang-*"\npeers = 1\nrecord-for = "1s"\n')
+        self.start_job("--straggler-rank", STRAGGLER, "--straggler-extra-us", 4000, aggregator=("--triggers", rules))
+        blind = self.fleet.cli_json("triggers")["triggers"][0]["last_problem"]
+        self.assertIn("no watch is on", blind)
+        self.watch_on()
+
+        def fired():
+            trigger = self.fleet.cli_json("triggers")["triggers"][0]
+            return trigger if int(trigger.get("fired", 0)) > 0 else None
+        trigger = wait_until(fired, "the rule to fire", CEILING_SECONDS)
+        capture = self.fleet.wait_for_capture(trigger["last_capture_id"], lambda c: c["state"].endswith("COMPLETE"), "its end")
+        self.assertRegex(capture["spec"]["cause"], f"^trigger slow: .*{STRAGGLER}")
+        ranges = [(int(r.get("first", 0)), int(r["last"])) for r in capture["spec"]["worker_gids"]]
+        self.assertTrue(any(first <= STRAGGLER <= last for first, last in ranges), ranges)
+        self.assertEqual(sum(last - first + 1 for first, last in ranges), 2, "the suspect and one peer")
+
+    def test_one_watch_of_a_job(self):
+        self.start_job()
+        watch = self.watch_on()
+        self.assertEqual(self.watch_on(), watch)
+        self.assertIn("keeps        600 s", self.fleet.cli("watch", "status").stdout)
+        self.fleet.cli("watch", "off")
+        self.fleet.cli("watch", "status", codes=(1,))
+        self.assertIn("no watch is on", self.fleet.cli("why", "--live", codes=(1,)).stderr)
+
+
+if __name__ == "__main__":
+    suite.main()

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+import {costShare, ratioText, toneOf, verdictKind} from '../model/insight';
+import {RuledOut, VerdictMessage} from '../model/insight_types';
+import {formatCount, formatDuration} from '../model/text_format';
+import {parseCount} from '../model/time_base';
+
+import {copyLine} from './copy_line';
+import {element} from './dom';
+
+const kBarPx = 120;
+
+export function verdictBadge(message: VerdictMessage): HTMLElement {
+  const kind = verdictKind(message);
+  return element('span', {class: `verdict-badge ${toneOf(kind)}`}, kind);
+}
+
+// The cost of a verdict as a part of the step: a bar, and the same as text. Null where the report has neither.
+export function costBar(message: VerdictMessage): HTMLElement|null {
+  const cost = parseCount(message.costNs), step = parseCount(message.stepNs), share = costShare(message);
+  if (cost <= 0) return null;
+  const text = Number.isNaN(share)
+      ? `costs ${formatDuration(cost)} of a step`
+      : `costs ${formatDuration(cost)} of a ${formatDuration(step)} step (${Math.round(share * 100)} %)`;
+  if (Number.isNaN(share)) return element('span', {class: 'cost'}, text);
+  const bar = element('span', {class: 'cost-bar', 'aria-hidden': 'true'}), part = element('span');
+  part.style.width = `${Math.max(1, Math.round(share * kBarPx))}px`;
+  bar.appendChild(part);
+  return element('span', {class: 'cost'}, bar, text);
+}
+
+function waitingText({waiting}: VerdictMessage): string {
+  return waiting ? `${formatCount(waiting)} ${waiting === 1 ? 'rank waits' : 'ranks wait'} for it` : '';
+}
+
+// Other causes, each with the figure that excludes it; null without any.
+export function ruledOutTable(ruledOut: RuledOut[]|undefined): HTMLElement|null {
+  if (!ruledOut?.length) return null;
+  const figureOf = ({ratio, figure}: RuledOut):
+      string => [ratio ? ratioText(ratio) : '', figure ?? ''].filter(text => text).join(', ');
+  return element(
+      'table', {class: 'ruled-out'}, element('caption', {}, 'Ruled out'),
+      element(
+          'tbody', {},
+          ...ruledOut.map(
+              entry => element(
+                  'tr', {}, element('th', {scope: 'row'}, entry.what ?? ''), element('td', {}, figureOf(entry))))));
+}
+
+// What is known about one verdict, below its head: the answer, its figures, and the command that shows it.
+export function verdictBody(message: VerdictMessage, when: string): HTMLElement {
+  return element(
+      'div', {class: 'verdict-body'},
+      element(
+          'div', {class: 'verdict-main'}, element('p', {class: 'verdict-text'}, message.text ?? ''),
+          element(
+              'p', {class: 'verdict-facts'}, when && element('span', {}, when), costBar(message),
+              element('span', {}, waitingText(message))),
+          message.look && copyLine(message.look, '', 'Copy the command').element),
+      ruledOutTable(message.ruledOut));
+}

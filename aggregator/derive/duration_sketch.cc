@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace neurontrace {
 namespace {
@@ -32,6 +33,29 @@ uint64_t ValueOf(uint16_t bin) {
 uint64_t Plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 }  // namespace
+
+std::optional<DurationSketch> DurationSketch::FromParts(std::vector<Bin> bins, uint64_t sum_ns,
+                                                        uint64_t min_ns, uint64_t max_ns) {
+  DurationSketch sketch;
+  if (bins.empty()) return sum_ns == 0 ? std::optional(sketch) : std::nullopt;
+  for (const Bin& bin : bins) {
+    const bool is_ascending = &bin == &bins.front() || (&bin - 1)->number < bin.number;
+    if (!is_ascending || bin.count == 0 || bin.count > UINT64_MAX - sketch.count_) {
+      return std::nullopt;
+    }
+    sketch.count_ += bin.count;
+  }
+  // The extremes are in the first and in the last bin, whose numbers are valid with them.
+  if (BinOf(min_ns) != bins.front().number || BinOf(max_ns) != bins.back().number ||
+      min_ns > max_ns) {
+    return std::nullopt;
+  }
+  sketch.sum_ns_ = sum_ns;
+  sketch.min_ns_ = min_ns;
+  sketch.max_ns_ = max_ns;
+  sketch.bins_ = std::move(bins);
+  return sketch;
+}
 
 // Most values fall into the bin of the value before, so that bin is tried first.
 void DurationSketch::AddTo(uint16_t bin, uint64_t count) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace neurontrace {
@@ -13,6 +14,16 @@ namespace neurontrace {
 // and only those in use. A plain value; two can be merged.
 class DurationSketch {
  public:
+  struct Bin {
+    uint16_t number = 0;
+    uint64_t count = 0;
+    friend bool operator==(const Bin&, const Bin&) = default;
+  };
+  // Returns the sketch with these parts, as it was when bins(), sum_ns(), min_ns() and max_ns()
+  // were stored; nullopt if no sketch has them.
+  static std::optional<DurationSketch> FromParts(std::vector<Bin> bins, uint64_t sum_ns,
+                                                 uint64_t min_ns, uint64_t max_ns);
+
   void Add(uint64_t duration_ns);
   // The result is the same as if all values had been added to one sketch.
   void Merge(const DurationSketch& other);
@@ -26,12 +37,9 @@ class DurationSketch {
   // Returns the duration that the fraction `q` (0 to 1) of all does not exceed: the middle of its
   // bin, but never beyond the extremes. Returns 0 if there is none.
   uint64_t QuantileNs(double q) const;
+  const std::vector<Bin>& bins() const { return bins_; }  // ascending in number
 
  private:
-  struct Bin {
-    uint16_t number = 0;
-    uint64_t count = 0;
-  };
   // Keeps bins_ sorted; `latest_` is only a hint.
   void AddTo(uint16_t bin, uint64_t count);
 

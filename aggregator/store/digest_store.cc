@@ -2,6 +2,7 @@
 #include "aggregator/store/digest_store.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "aggregator/store/database.h"
@@ -13,21 +14,12 @@ namespace {
 
 constexpr std::string_view kReading = "reading digests";
 
-// Returns the digest under the iterator if it belongs to this level of the stream.
-absl::StatusOr<std::optional<StoredDigest>> DigestAt(const rocksdb::Iterator& it,
-                                                     const CaptureId& capture, uint32_t stream,
-                                                     uint8_t level) {
-  if (!it.Valid()) {
-    RETURN_IF_ERROR(FromRocksDb(it.status(), kReading));
-    return std::nullopt;
-  }
-  const auto key = keys::ParseDigest(ToView(it.key()));
-  if (!key) return DataLoss("malformed key in {}", FamilyName(Family::kDigests));
-  if (key->capture != capture || key->stream != stream || key->level != level) return std::nullopt;
-  return StoredDigest{.level = level, .first = key->first, .value = it.value().ToString()};
-}
-
 }  // namespace
+
+std::unique_ptr<DigestReader> DigestStore::OpenReader() const {
+  return std::make_unique<DigestReader>(std::unique_ptr<rocksdb::Iterator>(
+      database_.db().NewIterator({}, database_.family(Family::kDigests))));
+}
 
 absl::Status DigestStore::Put(const CaptureId& capture, uint32_t stream,
                               std::span<const StoredDigest> digests) {
@@ -42,19 +34,13 @@ absl::Status DigestStore::Put(const CaptureId& capture, uint32_t stream,
 absl::StatusOr<std::optional<StoredDigest>> DigestStore::Next(const CaptureId& capture,
                                                               uint32_t stream, uint8_t level,
                                                               uint64_t from) const {
-  const std::unique_ptr<rocksdb::Iterator> it(
-      database_.db().NewIterator({}, database_.family(Family::kDigests)));
-  it->Seek(ToSlice(keys::Digest(capture, stream, level, from)));
-  return DigestAt(*it, capture, stream, level);
+  return OpenReader()->Next(capture, stream, level, from);
 }
 
 absl::StatusOr<std::optional<StoredDigest>> DigestStore::Last(const CaptureId& capture,
                                                               uint32_t stream,
                                                               uint8_t level) const {
-  const std::unique_ptr<rocksdb::Iterator> it(
-      database_.db().NewIterator({}, database_.family(Family::kDigests)));
-  it->SeekForPrev(ToSlice(keys::Digest(capture, stream, level, UINT64_MAX)));
-  return DigestAt(*it, capture, stream, level);
+  return OpenReader()->Last(capture, stream, level);
 }
 
 absl::Status DigestStore::DeleteRange(const CaptureId& capture, uint32_t stream, uint8_t level,

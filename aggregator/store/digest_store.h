@@ -2,26 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/store/digest_reader.h"
 #include "lib/trace/ids.h"
 
 namespace neurontrace {
 
 class Database;
-
-// One digest of a stream as it is stored. `first` is the lowest sequence that a digest of this
-// level and place can have. To this class the value is bytes; aggregator/view encodes it. A plain
-// value.
-struct StoredDigest {
-  uint8_t level = 0;
-  uint64_t first = 0;
-  std::string value;
-};
 
 // Keeps digests: coarse copies of chunks for the page (docs/decisions/0042). They are derived and
 // can be dropped at any time. Nothing is synced: what a crash takes is made again. Any thread; the
@@ -41,6 +34,9 @@ class DigestStore {
                                                    uint8_t level, uint64_t from) const;
   absl::StatusOr<std::optional<StoredDigest>> Last(const CaptureId& capture, uint32_t stream,
                                                    uint8_t level) const;
+
+  // Returns a reader for many digests at once.
+  std::unique_ptr<DigestReader> OpenReader() const;
 
   // Deletes the stream's digests of the level whose `first` is in [begin, end).
   absl::Status DeleteRange(const CaptureId& capture, uint32_t stream, uint8_t level, uint64_t begin,

@@ -2,6 +2,10 @@
 #include "aggregator/view/busy_map.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "aggregator/view/digest.h"
+#include "aggregator/view/digest_feed.h"
 
 namespace neurontrace {
 
@@ -17,21 +21,31 @@ std::string_view NameOf(BusyMap::Metric metric) {
   return "events";
 }
 
-BusyMap::BusyMap(Metric metric, const Window& window) : metric_(metric), window_(window) {}
+BusyMap::BusyMap(Metric metric, const Window& window, DigestFeed* digests)
+    : metric_(metric), window_(window), digests_(digests) {}
 
 absl::Status BusyMap::Begin(const TimelineHeader& header) {
   BeginRows(header);
   map_.resize(header.streams.size());
+  if (digests_ != nullptr) digests_->Begin(header);
   return absl::OkStatus();
 }
 
 // Spans come in the order of their starts, so what lies before `until_ns` is counted already.
 void BusyMap::Cover::Add(const Window& window, uint64_t begin_ns, uint64_t end_ns) {
-  uint64_t at_ns = std::max({begin_ns, until_ns, window.from_ns});
+  begin_ns = std::max({begin_ns, until_ns, window.from_ns});
+  end_ns = std::min(end_ns, window.to_ns);
+  if (begin_ns >= end_ns) return;
+  until_ns = end_ns;
+  AddShare(window, begin_ns, end_ns, 1);
+}
+
+void BusyMap::Cover::AddShare(const Window& window, uint64_t begin_ns, uint64_t end_ns,
+                              double share) {
+  uint64_t at_ns = std::max(begin_ns, window.from_ns);
   const uint64_t stop_ns = std::min(end_ns, window.to_ns);
   if (at_ns >= stop_ns) return;
   if (ns.empty()) ns.resize(window.columns);
-  until_ns = stop_ns;
   for (size_t column = window.ColumnOf(at_ns); at_ns < stop_ns; ++column) {
     const auto column_end_ns =
         column + 1 >= window.columns
@@ -39,20 +53,77 @@ void BusyMap::Cover::Add(const Window& window, uint64_t begin_ns, uint64_t end_n
             : window.from_ns +
                   static_cast<uint64_t>(window.column_ns() * static_cast<double>(column + 1));
     const uint64_t until = std::min(stop_ns, std::max(column_end_ns, at_ns + 1));
-    ns[std::min<size_t>(column, window.columns - 1)] += static_cast<float>(until - at_ns);
+    ns[std::min<size_t>(column, window.columns - 1)] +=
+        static_cast<float>(share * static_cast<double>(until - at_ns));
     at_ns = until;
   }
 }
 
+void BusyMap::AddDigestedBefore(uint64_t start_ns) {
+  while (const DigestedSums* sums = digests_->NextSums(start_ns)) {
+    metric_ == Metric::kEvents ? AddBegun(*sums) : AddCovers(*sums);
+  }
+}
+
+// The whole bin counts where its middle is.
+void BusyMap::AddBegun(const DigestedSums& sums) {
+  const uint64_t bin_ns = sums.node->bin_ns;
+  for (const DigestRun& run : sums.sums.of(DigestMeasure::kBegun)) {
+    for (uint64_t bin = run.begin; bin < run.begin + run.count; ++bin) {
+      const uint64_t at_ns = sums.clock->ToReference(bin * bin_ns + bin_ns / 2);
+      if (at_ns >= window_.to_ns) break;
+      CountEvents(map_[sums.stream], at_ns, run.value);
+    }
+  }
+}
+
+void BusyMap::CountEvents(Row& row, uint64_t at_ns, uint64_t count) const {
+  if (row.events.empty()) row.events.resize(window_.columns);
+  if (window_.Contains(at_ns)) row.events[window_.ColumnOf(at_ns)] += static_cast<float>(count);
+}
+
+void BusyMap::AddCovers(const DigestedSums& sums) {
+  const auto reference = [&](uint64_t raw_ns) {
+    return sums.clock->ToReference(std::min(raw_ns, kTimeMaxNs));
+  };
+  // Covers of open spans have no end of their own.
+  const auto known = [&](uint64_t raw_ns) {
+    return std::min(reference(raw_ns), sums.known_until_ns);
+  };
+  const uint64_t bin_ns = sums.node->bin_ns;
+  // Spans that began before the stream's first digest here were running when the window began.
+  const uint64_t begin_ns =
+      sums.is_first ? window_.from_ns : sums.clock->ToReference(sums.node->begin_ns);
+  const auto add = [&](DigestMeasure measure, Cover& cover) {
+    const auto index = static_cast<size_t>(measure);
+    if (const uint64_t before_ns = sums.node->covered_before_ns[index]; before_ns > 0) {
+      cover.Add(window_, begin_ns, known(before_ns));
+    }
+    for (const DigestRun& run : sums.sums.of(measure)) {
+      const double share = static_cast<double>(run.value) / static_cast<double>(bin_ns);
+      const uint64_t end_ns = (run.begin + run.count) * bin_ns;
+      cover.AddShare(window_, reference(run.begin * bin_ns),
+                     run.value == bin_ns ? known(end_ns) : reference(end_ns), share);
+    }
+    if (const uint64_t until_ns = sums.node->covered_until_ns[index]; until_ns > 0) {
+      cover.until_ns = std::max(cover.until_ns, std::min(known(until_ns), window_.to_ns));
+    }
+  };
+  Row& row = map_[sums.stream];
+  if (metric_ == Metric::kWait) return add(DigestMeasure::kWait, row.other);
+  add(DigestMeasure::kHardware, row.hardware);
+  add(DigestMeasure::kOther, row.other);
+}
+
 absl::Status BusyMap::WriteEvent(const TimelineRecord& record, uint64_t,
                                  const Placement& placement) {
+  if (digests_ != nullptr) {
+    if (digests_->HasEvent(record)) return absl::OkStatus();
+    AddDigestedBefore(record.start_ns);
+  }
   Row& row = map_[record.stream];
-  row.first_ns = std::min(row.first_ns, record.start_ns);
-  row.last_ns = std::max(row.last_ns, record.end_ns);
-  const bool begins_inside = record.start_ns >= window_.from_ns && record.start_ns < window_.to_ns;
   if (metric_ == Metric::kEvents) {
-    if (row.events.empty()) row.events.resize(window_.columns);
-    if (begins_inside) row.events[window_.ColumnOf(record.start_ns)] += 1;
+    CountEvents(row, record.start_ns, 1);
     return absl::OkStatus();
   }
   // The length of a span without its stop or its start is not known.
@@ -95,10 +166,13 @@ void BusyMap::FillRow(const TimelineStream& stream, const Row& row, size_t matri
 
 // The rows are described here, because the streams do not outlive the reading.
 absl::Status BusyMap::Finish(ExportSummary& summary) {
+  if (digests_ != nullptr) AddDigestedBefore(UINT64_MAX);
   answer_ = {.metric = NameOf(metric_),
              .unit = metric_ == Metric::kEvents ? "events" : "share",
              .window = window_,
-             .is_complete = summary.counts.unreadable_chunks == 0};
+             .is_complete = summary.counts.unreadable_chunks == 0 &&
+                            (digests_ == nullptr || digests_->unreadable_chunks() == 0),
+             .shift_ns = digests_ == nullptr ? 0 : digests_->bin_max_ns()};
   matrix_.emplace(rows_.streams().size(), window_.columns, /*has_bounds=*/false);
   for (const uint32_t stream : rows_.streams()) {
     FillRow(header_->streams[stream], map_[stream], answer_.rows.size());

@@ -13,6 +13,9 @@
 
 namespace neurontrace {
 
+class DigestFeed;
+struct DigestedSums;
+
 // How busy each stream is in each column of a window: the heat map of ranks by time. Take returns
 // the map. Used by one thread at a time.
 class BusyMap final : public ViewCollector {
@@ -23,7 +26,9 @@ class BusyMap final : public ViewCollector {
     kEvents,  // events that begin in the column
   };
   using Window = HeatWindow;
-  BusyMap(Metric metric, const Window& window);
+  // `digests`, made with DigestUse::kBins, have the events of chunks that are not read; nullptr:
+  // all are read. Must outlive this.
+  BusyMap(Metric metric, const Window& window, DigestFeed* digests = nullptr);
 
   absl::Status Begin(const TimelineHeader& header) override;
   absl::Status Finish(ExportSummary& summary) override;
@@ -40,23 +45,29 @@ class BusyMap final : public ViewCollector {
     std::vector<float> ns;
     uint64_t until_ns = 0;
     void Add(const Window& window, uint64_t begin_ns, uint64_t end_ns);
+    // Adds this share of [begin_ns, end_ns).
+    void AddShare(const Window& window, uint64_t begin_ns, uint64_t end_ns, double share);
   };
   struct Row {
     Cover hardware;
     Cover other;
     std::vector<float> events;
-    uint64_t first_ns = UINT64_MAX;
-    uint64_t last_ns = 0;
   };
 
   absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
                           const Placement& placement) override;
+  // Adds everything of digests that begins no later than this.
+  void AddDigestedBefore(uint64_t start_ns);
+  void AddCovers(const DigestedSums& sums);
+  void AddBegun(const DigestedSums& sums);
+  void CountEvents(Row& row, uint64_t at_ns, uint64_t count) const;
   // Puts the values of a stream into its row of the matrix.
   void FillRow(const TimelineStream& stream, const Row& row, size_t matrix_row);
 
   const Metric metric_;
   ShapeFieldTable fields_;
   const Window window_;
+  DigestFeed* const digests_;
   std::vector<Row> map_;  // by stream
   std::optional<HeatMatrix> matrix_;
   HeatAnswer answer_;

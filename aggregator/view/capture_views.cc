@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/store_chunk_source.h"
 #include "aggregator/view/busy_map.h"
-#include "aggregator/view/event_collector.h"
 #include "aggregator/view/lateness_map.h"
 #include "aggregator/view/name_summary.h"
 #include "aggregator/view/selected_streams.h"
@@ -67,6 +67,13 @@ absl::StatusOr<EventFilter> HeatTypesOf(const CaptureLayout& layout, const std::
       });
   if (has_framework) return EventFilter();
   return EventFilter::Parse({"enc_barrier"});
+}
+
+// How many columns a map has whose events are known to a bin.
+uint32_t ColumnsOfBins(const HeatWindow& window, const DigestFeed* digests) {
+  if (digests == nullptr || digests->bin_max_ns() == 0) return window.columns;
+  const uint64_t bins = (window.to_ns - window.from_ns) / digests->bin_max_ns();
+  return static_cast<uint32_t>(std::clamp<uint64_t>(bins, 1, window.columns));
 }
 
 // The window of the request; what it leaves open is the capture's whole length.
@@ -133,6 +140,7 @@ absl::StatusOr<ViewReading> CaptureViews::Read(const CaptureLayout& layout,
   ASSIGN_OR_RETURN(const EventQuery query, EventQuery::Parse(request.query));
   SelectedStreams source(stored, layout.capture(), layout.StreamNumbers(query, request.streams),
                          chunks_max_, options.digests);
+  source.ReadOnly(options.sample, layout.clocks());
   ExportRequest reading;
   reading.clocks = &layout.clocks();
   reading.no_flows = true;
@@ -218,6 +226,37 @@ absl::StatusOr<std::optional<SpanAnswer>> CaptureViews::CollectSpans(
 }
 
 // A stream is excluded at most once, so that the loop ends.
+template <typename Make>
+absl::StatusOr<CaptureViews::DigestedReading> CaptureViews::ReadDigested(
+    const CaptureLayout& layout, const ViewRequest& request, DigestUse use, uint64_t merge_ns,
+    const ViewCancel& cancelled, const Make& make) {
+  ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
+  ASSIGN_OR_RETURN(const EventQuery query, EventQuery::Parse(request.query));
+  const std::vector<uint32_t> streams = layout.StreamNumbers(query, request.streams);
+  const DigestFeed::Capture capture{layout.capture(), layout.clocks(), streams};
+  const DigestFeed::Window at{window.from_ns, window.to_ns, merge_ns, use};
+  const bool has_digests = DigestFeed::ChunksInWindow(capture, at) > exact_chunks_max_;
+  absl::flat_hash_set<uint32_t> excluded;
+  while (true) {
+    DigestedReading result;
+    if (has_digests) {
+      StoreChunkSource stored(deps_.store.OpenSnapshot(layout.record().id), layout.record());
+      ASSIGN_OR_RETURN(DigestFeed feed,
+                       DigestFeed::Make(deps_.store.digests(), stored, capture, at, excluded));
+      result.digests = std::make_unique<DigestFeed>(std::move(feed));
+    }
+    DigestFeed* const digests = result.digests.get();
+    ASSIGN_OR_RETURN(result.reading,
+                     Read(layout, request, cancelled, make(digests), {.digests = digests}));
+    if (digests == nullptr || digests->conflicts().empty()) {
+      if (digests != nullptr) result.reading.is_complete &= digests->unreadable_chunks() == 0;
+      return result;
+    }
+    excluded.insert(digests->conflicts().begin(), digests->conflicts().end());
+  }
+}
+
+// A stream is excluded at most once, so that the loop ends.
 absl::StatusOr<std::string> CaptureViews::Spans(const CaptureRecord& record,
                                                 const ViewRequest& request,
                                                 const ViewCancel& cancelled) {
@@ -253,14 +292,56 @@ absl::StatusOr<std::string> CaptureViews::Search(const CaptureRecord& record,
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
   ASSIGN_OR_RETURN(EventQuery query, EventQuery::Parse(request.query));
   if (query.is_empty()) return InvalidArgument("q: is empty; write for example q=dur>10ms");
-  EventCollector collector({.from_ns = window.from_ns,
-                            .to_ns = window.to_ns,
-                            .skip = request.cursor,
-                            .limit = request.limit,
-                            .query = std::move(query),
-                            .is_search = true});
+  const EventCollector::Options options{.from_ns = window.from_ns,
+                                        .to_ns = window.to_ns,
+                                        .skip = request.cursor,
+                                        .limit = request.limit,
+                                        .query = query,
+                                        .is_search = true};
+  if (query.depends_on_names_only()) return CountedSearch(*layout, request, options, cancelled);
+  EventCollector collector(options);
   ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, cancelled, collector, {}));
   return collector.Json(reading.is_complete, reading.chunks_scanned);
+}
+
+// Counts first: then only streams with hits are read, from the first hit until the list is full.
+absl::StatusOr<std::string> CaptureViews::CountedSearch(const CaptureLayout& layout,
+                                                        const ViewRequest& request,
+                                                        const EventCollector::Options& options,
+                                                        const ViewCancel& cancelled) {
+  // Slots that a minimap of 512 parts can show; finer ones would cost more than they show.
+  constexpr uint64_t kSlots = 64;
+  std::optional<EventCollector> counted;
+  const uint64_t merge_ns = (options.to_ns - options.from_ns) / kSlots;
+  ASSIGN_OR_RETURN(const DigestedReading counting,
+                   ReadDigested(layout, request, DigestUse::kSums, merge_ns, cancelled,
+                                [&](DigestFeed* digests) -> Exporter& {
+                                  EventCollector::Options counts = options;
+                                  counts.digests = digests;
+                                  // Where all is read, this is the answer.
+                                  if (digests != nullptr) counts.skip = counts.limit = 0;
+                                  return counted.emplace(std::move(counts));
+                                }));
+  bool is_complete = counting.reading.is_complete;
+  uint64_t chunks_scanned = counting.reading.chunks_scanned;
+  if (counting.digests == nullptr) return counted->Json(is_complete, chunks_scanned);
+  EventCollector::Options listed = options;
+  listed.is_counted_elsewhere = true;
+  EventCollector list(std::move(listed));
+  ViewRequest narrow = request;
+  std::vector<uint32_t> streams = counted->StreamsWithHits();
+  if (!streams.empty()) {
+    narrow.from_ns = counted->FirstHitNs();
+    narrow.to_ns = options.to_ns;
+    narrow.streams = std::move(streams);
+    ASSIGN_OR_RETURN(
+        const ViewReading listing,
+        Read(layout, narrow, cancelled, list, {.is_done = [&list] { return list.is_full(); }}));
+    is_complete &= listing.is_complete;
+    chunks_scanned += listing.chunks_scanned;
+  }
+  list.UseCounts(*counted);
+  return list.Json(is_complete, chunks_scanned);
 }
 
 absl::StatusOr<std::string> CaptureViews::Summary(const CaptureRecord& record,
@@ -271,10 +352,39 @@ absl::StatusOr<std::string> CaptureViews::Summary(const CaptureRecord& record,
   }
   ASSIGN_OR_RETURN(const auto layout, Layout(record));
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(*layout, request));
-  NameSummary summary(request.by == "name" ? NameSummary::By::kName : NameSummary::By::kRank,
-                      {.from_ns = window.from_ns, .to_ns = window.to_ns});
-  ASSIGN_OR_RETURN(const ViewReading reading, Read(*layout, request, cancelled, summary, {}));
-  return summary.Json(reading.is_complete);
+  const auto by = request.by == "name" ? NameSummary::By::kName : NameSummary::By::kRank;
+  std::optional<NameSummary> summary;
+  // Times within the window do not matter, so that the coarsest digests will do.
+  ASSIGN_OR_RETURN(
+      const DigestedReading read,
+      ReadDigested(
+          *layout, request, DigestUse::kSums, UINT64_MAX, cancelled,
+          [&](DigestFeed* digests) -> Exporter& {
+            return summary.emplace(by, NameSummary::Window{window.from_ns, window.to_ns}, digests);
+          }));
+  return summary->Json(read.reading.is_complete);
+}
+
+// Steps are numbered from the window's begin on, so that columns by step cannot be sampled.
+template <typename Map>
+absl::StatusOr<std::string> CaptureViews::ComparedHeat(const CaptureLayout& layout,
+                                                       const ViewRequest& request,
+                                                       const HeatWindow& window,
+                                                       const HeatShape& shape, bool is_by_step,
+                                                       const ViewCancel& cancelled) {
+  const auto by = is_by_step ? Map::By::kStep : Map::By::kTime;
+  ASSIGN_OR_RETURN(const EventFilter types, HeatTypesOf(layout, request.metric));
+  Map whole(by, window);
+  ASSIGN_OR_RETURN(const ViewReading reading,
+                   Read(layout, request, cancelled, whole, {.types = types}));
+  if (reading.chunks_refused == 0 || is_by_step) return whole.Take(shape);
+  const TimeSample sample =
+      TimeSample::Of(window.from_ns, window.to_ns, layout.StreamNumbers({}, request.streams).size(),
+                     reading.chunks_read + reading.chunks_refused, chunks_max_);
+  Map sampled(by, window, sample);
+  RETURN_IF_ERROR(
+      Read(layout, request, cancelled, sampled, {.types = types, .sample = sample}).status());
+  return sampled.Take(shape);
 }
 
 absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
@@ -292,25 +402,27 @@ absl::StatusOr<std::string> CaptureViews::Heat(const CaptureRecord& record,
       .from_ns = stretch.from_ns,
       .to_ns = stretch.to_ns,
       .columns = HeatMatrix::ColumnsWithinLimit(layout->capture().streams.size(), request.columns)};
-  ASSIGN_OR_RETURN(const EventFilter types, HeatTypesOf(*layout, request.metric));
   if (request.metric == "late") {
-    LatenessMap map(is_by_step ? LatenessMap::By::kStep : LatenessMap::By::kTime, window);
-    RETURN_IF_ERROR(Read(*layout, request, cancelled, map, {.types = types}).status());
-    return map.Take(shape);
+    return ComparedHeat<LatenessMap>(*layout, request, window, shape, is_by_step, cancelled);
   }
   if (request.metric == "step") {
-    StepMap map(is_by_step ? StepMap::By::kStep : StepMap::By::kTime, window);
-    RETURN_IF_ERROR(Read(*layout, request, cancelled, map, {.types = types}).status());
-    return map.Take(shape);
+    return ComparedHeat<StepMap>(*layout, request, window, shape, is_by_step, cancelled);
   }
   if (is_by_step) {
     StepBusyMap map(metric, window);
     RETURN_IF_ERROR(Read(*layout, request, cancelled, map, {}).status());
     return map.Take(shape);
   }
-  BusyMap map(metric, window);
-  RETURN_IF_ERROR(Read(*layout, request, cancelled, map, {}).status());
-  return map.Take(shape);
+  std::optional<BusyMap> map;
+  const auto column_ns = static_cast<uint64_t>(window.column_ns());
+  ASSIGN_OR_RETURN(const DigestedReading read,
+                   ReadDigested(*layout, request, DigestUse::kBins, column_ns, cancelled,
+                                [&](DigestFeed* digests) -> Exporter& {
+                                  HeatWindow shown = window;
+                                  shown.columns = ColumnsOfBins(window, digests);
+                                  return map.emplace(metric, shown, digests);
+                                }));
+  return map->Take(shape);
 }
 
 class CaptureViews::LayoutReader final : public WindowReader {

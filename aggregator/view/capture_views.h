@@ -13,8 +13,11 @@
 #include "aggregator/store/store.h"
 #include "aggregator/view/capture_layout.h"
 #include "aggregator/view/digest_feed.h"
+#include "aggregator/view/event_collector.h"
 #include "aggregator/view/event_linker.h"
+#include "aggregator/view/heat_matrix.h"
 #include "aggregator/view/span_answer.h"
+#include "aggregator/view/time_sample.h"
 #include "aggregator/view/view_request.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
@@ -80,6 +83,7 @@ class CaptureViews {
     bool takes_host_samples = false;
     EventFilter types;              // of the events that are passed on
     DigestFeed* digests = nullptr;  // take the place of their chunks
+    TimeSample sample;              // chunks wholly outside are not read
     ViewCancel is_done;             // the answer has all that it may have; null: never
   };
   // Passes the window of the request to `exporter`. A reading that `is_done` ended is a success,
@@ -99,6 +103,30 @@ class CaptureViews {
                                                          const ViewRequest& request,
                                                          const ViewCancel& cancelled,
                                                          absl::flat_hash_set<uint32_t>& excluded);
+  // What a collector of sums or bins read. `digests` is nullptr if the window has so few chunks
+  // that all are read.
+  struct DigestedReading {
+    ViewReading reading;
+    std::unique_ptr<DigestFeed> digests;
+  };
+  // Makes a collector with make(DigestFeed*), which returns a reference to it, and passes the
+  // window of the request to it. Does so once more without the digests of streams that turned out
+  // to need their chunks. Defined where it is used.
+  template <typename Make>
+  absl::StatusOr<DigestedReading> ReadDigested(const CaptureLayout& layout,
+                                               const ViewRequest& request, DigestUse use,
+                                               uint64_t merge_ns, const ViewCancel& cancelled,
+                                               const Make& make);
+  // Answers `late` and `step`, which need all ranks of a moment and so cannot use digests. Where
+  // the window has too many chunks, columns of time show a sample.
+  template <typename Map>
+  absl::StatusOr<std::string> ComparedHeat(const CaptureLayout& layout, const ViewRequest& request,
+                                           const HeatWindow& window, const HeatShape& shape,
+                                           bool is_by_step, const ViewCancel& cancelled);
+  // Answers a search whose hits digests can count.
+  absl::StatusOr<std::string> CountedSearch(const CaptureLayout& layout, const ViewRequest& request,
+                                            const EventCollector::Options& options,
+                                            const ViewCancel& cancelled);
   // Returns the layout if it is known, recent enough and of the same record.
   std::shared_ptr<const CaptureLayout> Find(const CaptureRecord& record);
   void Keep(const CaptureRecord& record, std::shared_ptr<const CaptureLayout> layout);

@@ -73,11 +73,23 @@ struct ItemKind {
   }
 };
 
-std::string EncodeItems(const std::vector<DigestItem>& items) {
+bool HasParts(const DigestNode& node, uint32_t row, uint32_t name) {
+  return row < node.rows.size() && name < node.names.size();
+}
+
+bool HasParts(const DigestNode& node, const std::vector<DigestSpan>& spans) {
+  return std::ranges::all_of(spans, [&](const DigestSpan& span) {
+    return HasParts(node, span.row, span.name) && span.stop_ns >= span.start_ns;
+  });
+}
+
+}  // namespace
+
+std::string EncodeDigestItems(const DigestNode& node) {
   absl::flat_hash_map<ItemKind, uint64_t> numbers;
   std::vector<ItemKind> kinds;
   std::vector<uint64_t> kind_of;
-  for (const DigestItem& item : items) {
+  for (const DigestItem& item : node.items) {
     const ItemKind kind{item.row, item.name, item.flags};
     const auto [known, is_new] = numbers.try_emplace(kind, kinds.size());
     if (is_new) kinds.push_back(kind);
@@ -90,10 +102,10 @@ std::string EncodeItems(const std::vector<DigestItem>& items) {
     out.Uint(kind.name);
     out.Uint(kind.flags);
   }
-  out.Uint(items.size());
+  out.Uint(node.items.size());
   uint64_t before_ns = 0;
-  for (size_t i = 0; i < items.size(); ++i) {
-    const DigestItem& item = items[i];
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    const DigestItem& item = node.items[i];
     assert(item.start_ns >= before_ns && item.end_ns >= item.start_ns && item.count > 0);
     out.Uint(item.start_ns - before_ns);
     // An open end is far away: zero and a length of its own would cost more than the bit.
@@ -107,19 +119,7 @@ std::string EncodeItems(const std::vector<DigestItem>& items) {
   return out.Take();
 }
 
-bool HasParts(const DigestNode& node, uint32_t row, uint32_t name) {
-  return row < node.rows.size() && name < node.names.size();
-}
-
-bool HasParts(const DigestNode& node, const std::vector<DigestSpan>& spans) {
-  return std::ranges::all_of(spans, [&](const DigestSpan& span) {
-    return HasParts(node, span.row, span.name) && span.stop_ns >= span.start_ns;
-  });
-}
-
-}  // namespace
-
-std::string EncodeDigest(const DigestNode& node) {
+std::string EncodeDigestHead(const DigestNode& node) {
   StoredBytesWriter out(kDigestVersion);
   out.Uint(node.first);
   out.Uint(node.until);
@@ -134,6 +134,10 @@ std::string EncodeDigest(const DigestNode& node) {
   out.Bool(node.has_open);
   out.Uint(node.complete_at);
   out.Uint(node.open_from);
+  out.Uint(node.bin_ns);
+  out.Bool(node.has_other_names);
+  for (const uint64_t covered_ns : node.covered_before_ns) out.Uint(covered_ns);
+  for (const uint64_t covered_ns : node.covered_until_ns) out.Uint(covered_ns);
   out.Uint(node.rows.size());
   for (const DigestRow& row : node.rows) WriteRow(row, out);
   out.Uint(node.names.size());
@@ -143,11 +147,10 @@ std::string EncodeDigest(const DigestNode& node) {
   }
   WriteSpans(node.incoming, out);
   WriteSpans(node.pending, out);
-  out.String(EncodeItems(node.items));
   return out.Take();
 }
 
-absl::StatusOr<DigestNode> DecodeDigestHead(std::string_view value, std::string_view& items) {
+absl::StatusOr<DigestNode> DecodeDigestHead(std::string_view value) {
   StoredBytesReader in(value);
   if (in.Uint() != kDigestVersion) return DataLoss("a digest of another version");
   DigestNode node;
@@ -164,6 +167,10 @@ absl::StatusOr<DigestNode> DecodeDigestHead(std::string_view value, std::string_
   node.has_open = in.Bool();
   node.complete_at = in.Uint();
   node.open_from = in.Uint();
+  node.bin_ns = in.Uint();
+  node.has_other_names = in.Bool();
+  for (uint64_t& covered_ns : node.covered_before_ns) covered_ns = in.Uint();
+  for (uint64_t& covered_ns : node.covered_until_ns) covered_ns = in.Uint();
   constexpr size_t kRowBytesMin = 5;
   node.rows.resize(in.Count(kRowBytesMin));
   for (DigestRow& row : node.rows) row = ReadRow(in);
@@ -174,16 +181,17 @@ absl::StatusOr<DigestNode> DecodeDigestHead(std::string_view value, std::string_
   }
   node.incoming = ReadSpans(in);
   node.pending = ReadSpans(in);
-  items = in.View();
   const bool is_valid = in.Finished() && node.until > node.first &&
                         std::has_single_bit(node.width_ns) && node.width_ns <= kDigestWidthMax &&
-                        HasParts(node, node.incoming) && HasParts(node, node.pending);
+                        std::has_single_bit(node.bin_ns) && node.bin_ns >= kDigestBinWidths &&
+                        node.bin_ns <= kDigestWidthMax && HasParts(node, node.incoming) &&
+                        HasParts(node, node.pending);
   if (!is_valid) return DataLoss("a malformed digest");
   return node;
 }
 
-absl::Status DecodeDigestItems(std::string_view items, DigestNode& node) {
-  StoredBytesReader in(items);
+absl::Status DecodeDigestItems(std::string_view value, DigestNode& node) {
+  StoredBytesReader in(value);
   if (in.Uint() != kDigestVersion) return DataLoss("digest items of another version");
   std::vector<ItemKind> kinds(in.Count(3));
   for (ItemKind& kind : kinds) {

@@ -11,17 +11,24 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/export/row_source.h"
+#include "aggregator/view/digest_sums.h"
 
 namespace neurontrace {
 
 // A changed encoding, or another choice of what is merged, gets the next number: digests with
 // another one are not used, and are made again.
-inline constexpr uint64_t kDigestVersion = 1;
+inline constexpr uint64_t kDigestVersion = 2;
 // Level 0 covers this many consecutive sequences of a stream, each further level kDigestFanOut
 // times as many.
 inline constexpr uint64_t kDigestBaseChunks = 8;
 inline constexpr uint64_t kDigestFanOut = 16;
 inline constexpr uint8_t kDigestLevels = 4;
+// A digest is three values of the store: its head under its level, its items and its sums under
+// levels higher by these.
+inline constexpr uint8_t kDigestItemsLevel = 16;
+inline constexpr uint8_t kDigestSumsLevel = 32;
+// Bins of sums are this many times as wide as items are at least.
+inline constexpr uint64_t kDigestBinWidths = 2;
 // Longer than any capture, with room for the arithmetic of coarser widths.
 inline constexpr uint64_t kDigestWidthMax = uint64_t{1} << 62;
 // Returns how many sequences a digest of the level covers. Pure.
@@ -49,9 +56,6 @@ struct DigestRow {
                       row.counter_key);
   }
 };
-
-// A name and its category.
-using DigestName = std::pair<std::string, std::string>;
 
 // One event, or several of one row and level that are narrower than the digest's width and begin in
 // one stretch of that width. Times are raw.
@@ -103,6 +107,11 @@ struct DigestNode {
   uint64_t complete_at = 0;
   // `first` of the earliest such digest up to this one; UINT64_MAX if there is none.
   uint64_t open_from = UINT64_MAX;
+  uint64_t bin_ns = kDigestBinWidths;  // of `sums`, a power of two
+  bool has_other_names = false;        // DigestSums::has_other_names
+  // How far earlier digests cover, and how far these and this one do.
+  DigestCoverTimes covered_before_ns = {};
+  DigestCoverTimes covered_until_ns = {};
   std::vector<DigestRow> rows;
   std::vector<DigestName> names;
   // Spans from before `begin_ns` that end in these chunks, and spans of this or an earlier digest
@@ -110,15 +119,18 @@ struct DigestNode {
   std::vector<DigestSpan> incoming;
   std::vector<DigestSpan> pending;
   std::vector<DigestItem> items;  // in the order of their starts
+  DigestSums sums;
 
   bool is_full(uint8_t level) const { return until % DigestChunks(level) == 0; }
 };
 
-std::string EncodeDigest(const DigestNode& node);
-// Decodes everything but the items. `items` is set to their bytes, which point into `value`. Fails
-// with DATA_LOSS for a digest of another version, or bytes that EncodeDigest does not write.
-absl::StatusOr<DigestNode> DecodeDigestHead(std::string_view value, std::string_view& items);
-// Decodes the items into the node that DecodeDigestHead returned for them.
-absl::Status DecodeDigestItems(std::string_view items, DigestNode& node);
+// Encode everything but items and sums, and the items. EncodeDigestSums encodes the sums.
+std::string EncodeDigestHead(const DigestNode& node);
+std::string EncodeDigestItems(const DigestNode& node);
+// Decodes a head. Fails with DATA_LOSS for a digest of another version, or bytes that
+// EncodeDigestHead does not write.
+absl::StatusOr<DigestNode> DecodeDigestHead(std::string_view value);
+// Decodes the items of the node that DecodeDigestHead returned. Fails as that does.
+absl::Status DecodeDigestItems(std::string_view value, DigestNode& node);
 
 }  // namespace neurontrace

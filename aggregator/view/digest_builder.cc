@@ -2,6 +2,7 @@
 #include "aggregator/view/digest_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cassert>
 #include <memory>
@@ -10,10 +11,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "aggregator/derive/shape_fields.h"
 #include "aggregator/timeline/device_stamp.h"
 #include "aggregator/timeline/timeline_reader.h"
 #include "aggregator/view/counter_values.h"
 #include "aggregator/view/digest_folder.h"
+#include "aggregator/view/digest_summer.h"
 #include "aggregator/view/digest_tables.h"
 #include "aggregator/view/span_answer.h"
 #include "lib/base/status.h"
@@ -115,18 +118,17 @@ class DigestSource final : public ChunkSource {
 class DigestMaker {
  public:
   DigestMaker(DigestNode& node, bool is_host)
-      : node_(node), tables_(node), folder_(node), is_host_(is_host) {}
+      : node_(node),
+        tables_(node),
+        folder_(node),
+        summer_(node.bin_ns, node.covered_before_ns),
+        is_host_(is_host) {}
 
   // Takes the spans that are open at the end of the digest before.
-  absl::Status Inherit(const DigestNode& before) {
-    std::vector<DigestSpan> spans;
-    RETURN_IF_ERROR(tables_.AddSpans(before, before.pending, spans));
-    for (const DigestSpan& span : spans) inherited_[{span.type_hash, span.stop_ns}].push_back(span);
-    return absl::OkStatus();
-  }
+  absl::Status Inherit(const DigestNode& before);
   absl::Status Add(const TimelineRecord& record);
-  // Fails if too many spans end behind the digest. Those whose stop is before `stale_ns` and did
-  // not come, because its chunk is damaged, are forgotten before that.
+  // Completes the node. Fails if too many spans end behind the digest. Those whose stop is before
+  // `stale_ns` and did not come, because its chunk is damaged, are forgotten before that.
   absl::Status Finish(uint64_t stale_ns);
   bool has_open() const { return has_open_; }
 
@@ -138,21 +140,36 @@ class DigestMaker {
     uint64_t type_hash = 0;
     uint32_t name = 0;
     uint8_t flags = 0;
+    bool is_wait = false;
   };
   const ShapePlan& PlanOf(const SharedShape& shape);
   absl::Status AddCounters(const TimelineRecord& record);
   // Returns whether the stop ends a span that an earlier digest has.
   bool EndsInherited(const DigestItem& stop, uint64_t type_hash);
+  void AddToSums(const TimelineRecord& record, const ShapePlan& plan, const DigestItem& item);
 
   DigestNode& node_;
   DigestTables tables_;
   DigestFolder folder_;
+  DigestSummer summer_;
+  ShapeFieldTable fields_;
   const bool is_host_;
   bool has_open_ = false;
   absl::flat_hash_map<uint64_t, ShapePlan> plans_;  // by SharedShape::number
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, std::vector<DigestSpan>> inherited_;
   absl::flat_hash_map<uint64_t, DigestSpan> own_;  // by span_id
 };
+
+absl::Status DigestMaker::Inherit(const DigestNode& before) {
+  std::vector<DigestSpan> spans;
+  RETURN_IF_ERROR(tables_.AddSpans(before, before.pending, spans));
+  for (const DigestSpan& span : spans) inherited_[{span.type_hash, span.stop_ns}].push_back(span);
+  std::ranges::sort(spans, [](const DigestSpan& a, const DigestSpan& b) {
+    return std::pair(a.start_ns, b.stop_ns) < std::pair(b.start_ns, a.stop_ns);
+  });
+  for (const DigestSpan& span : spans) summer_.Inherit(span.row, span.name, span.stop_ns);
+  return absl::OkStatus();
+}
 
 const DigestMaker::ShapePlan& DigestMaker::PlanOf(const SharedShape& shared) {
   const auto [known, is_new] = plans_.try_emplace(shared.number);
@@ -166,6 +183,8 @@ const DigestMaker::ShapePlan& DigestMaker::PlanOf(const SharedShape& shared) {
       {std::string(shape.event_type), std::string(ToString(RowSourceOf(shape.event_type)))});
   // Times are the runtime's, as the device's map may become better later.
   if (DeviceStampKey(shape)) plan.flags = kViewNoBound;
+  const DerivedType type = fields_.Of(shared).type;
+  plan.is_wait = type == DerivedType::kCollective || type == DerivedType::kHostBarrier;
   return plan;
 }
 
@@ -190,6 +209,19 @@ bool DigestMaker::EndsInherited(const DigestItem& stop, uint64_t type_hash) {
   // One that begins here overlaps these chunks; every window that has these has its begin, too.
   if (span.start_ns < node_.begin_ns) node_.incoming.push_back(span);
   return true;
+}
+
+void DigestMaker::AddToSums(const TimelineRecord& record, const ShapePlan& plan,
+                            const DigestItem& item) {
+  summer_.Add({.start_ns = item.start_ns,
+               .end_ns = item.end_ns,
+               .row = item.row,
+               .name = item.name,
+               .is_span = record.kind == RecordKind::kSpan,
+               .has_length = (record.flags & (kInvalidLength | kStartLost | kOpen)) == 0,
+               .is_cover = (record.flags & (kInvalidLength | kStartLost)) == 0,
+               .is_hardware = plan.source == RowSource::kHardware,
+               .is_wait = plan.is_wait});
 }
 
 // The events are those that RowExporter draws.
@@ -235,6 +267,7 @@ absl::Status DigestMaker::Add(const TimelineRecord& record) {
                             .flags = item.flags};
   }
   folder_.Add(item);
+  AddToSums(record, plan, item);
   return absl::OkStatus();
 }
 
@@ -256,6 +289,10 @@ absl::Status DigestMaker::Finish(uint64_t stale_ns) {
     return std::tuple(a.stop_ns, a.start_ns, a.type_hash) <
            std::tuple(b.stop_ns, b.start_ns, b.type_hash);
   });
+  node_.sums = summer_.Take(node_.names);
+  node_.has_other_names = node_.sums.has_other_names();
+  node_.covered_until_ns = summer_.covered_ns();
+  node_.bin_ns = LimitSums(node_.sums, node_.bin_ns);
   return absl::OkStatus();
 }
 
@@ -274,7 +311,9 @@ absl::StatusOr<bool> ReadGroup(ChunkSource& source, const CaptureId& capture,
   if (node.chunks > 0) {
     node.width_ns = std::bit_ceil(
         (node.end_ns - node.begin_ns) / (limits::kDigestBinsOfChunk * node.chunks) + 1);
+    node.bin_ns = std::min(node.width_ns, kDigestWidthMax / kDigestBinWidths) * kDigestBinWidths;
   }
+  if (before != nullptr) node.covered_before_ns = before->covered_until_ns;
   DigestMaker maker(node, stream.identity.kind == StreamKind::kHost);
   if (before != nullptr) RETURN_IF_ERROR(maker.Inherit(*before));
   if (node.chunks > 0) {
@@ -309,12 +348,30 @@ uint64_t GroupOf(uint64_t sequence, uint8_t level) {
   return sequence - sequence % DigestChunks(level);
 }
 
+// Returns the whole digest that has this head. Fails if one of its values is damaged, absent or of
+// another version.
+absl::StatusOr<DigestNode> ReadDigest(DigestReader& reader, const CaptureId& capture,
+                                      uint32_t stream, const StoredDigest& head) {
+  ASSIGN_OR_RETURN(DigestNode node, DecodeDigestHead(head.value));
+  const auto read = [&](uint8_t levels) -> absl::StatusOr<std::string> {
+    const auto level = static_cast<uint8_t>(head.level + levels);
+    ASSIGN_OR_RETURN(auto found, reader.Next(capture, stream, level, head.first));
+    if (!found || found->first != head.first) return DataLoss("a part of a digest is absent");
+    return std::move(found->value);
+  };
+  ASSIGN_OR_RETURN(const std::string items, read(kDigestItemsLevel));
+  RETURN_IF_ERROR(DecodeDigestItems(items, node));
+  ASSIGN_OR_RETURN(const std::string sums, read(kDigestSumsLevel));
+  ASSIGN_OR_RETURN(node.sums, DecodeDigestSums(sums, node.bin_ns));
+  return node;
+}
+
 }  // namespace
 
 // Where the digests of a stream continue.
 struct DigestBuilder::Chain {
   uint64_t at = 0;
-  std::optional<DigestNode> before;  // without items
+  std::optional<DigestNode> before;  // without items and sums
   bool is_broken = false;            // what is stored is of another version, or damaged
 };
 
@@ -334,8 +391,7 @@ absl::StatusOr<DigestBuilder::Chain> DigestBuilder::Resume(const CaptureId& capt
   Chain chain{.at = stream.first_sequence};
   ASSIGN_OR_RETURN(const auto last, store_.Last(capture, stream.number, 0));
   if (!last) return chain;
-  std::string_view items;
-  auto head = DecodeDigestHead(last->value, items);
+  auto head = DecodeDigestHead(last->value);
   if (!head.ok() || head->until > stream.next_sequence) {
     chain.is_broken = true;
     return chain;
@@ -355,7 +411,7 @@ absl::StatusOr<DigestBuilder::Chain> DigestBuilder::Resume(const CaptureId& capt
   ASSIGN_OR_RETURN(const auto before,
                    store_.Next(capture, stream.number, 0, GroupOf(chain.at - 1, 0)));
   if (!before) return chain;
-  auto node = DecodeDigestHead(before->value, items);
+  auto node = DecodeDigestHead(before->value);
   if (node.ok() && node->until == chain.at) chain.before = *std::move(node);
   return chain;
 }
@@ -363,17 +419,13 @@ absl::StatusOr<DigestBuilder::Chain> DigestBuilder::Resume(const CaptureId& capt
 absl::StatusOr<std::optional<DigestNode>> DigestBuilder::Join(const CaptureId& capture,
                                                               uint32_t stream, uint8_t level,
                                                               uint64_t first) const {
+  const auto reader = store_.OpenReader();
   std::vector<DigestNode> nodes;
   const uint64_t end = first + DigestChunks(level);
   for (uint64_t from = first; from < end;) {
-    ASSIGN_OR_RETURN(const auto stored, store_.Next(capture, stream, level - 1, from));
+    ASSIGN_OR_RETURN(const auto stored, reader->Next(capture, stream, level - 1, from));
     if (!stored || stored->first >= end) break;
-    std::string_view items;
-    auto node = DecodeDigestHead(stored->value, items);
-    if (node.ok()) {
-      const absl::Status status = DecodeDigestItems(items, *node);
-      if (!status.ok()) node = status;
-    }
+    auto node = ReadDigest(*reader, capture, stream, *stored);
     // One of another version is made again, and this one after it.
     if (!node.ok() || (!nodes.empty() && nodes.back().until != node->first)) return std::nullopt;
     from = stored->first + DigestChunks(level - 1);
@@ -388,10 +440,14 @@ absl::Status DigestBuilder::PutWithLevels(const CaptureId& capture, const Stream
                                           const DigestNode& node, bool is_last,
                                           Built& built) const {
   const auto put = [&](uint8_t level, const DigestNode& digest) {
-    const StoredDigest stored{level, GroupOf(digest.first, level), EncodeDigest(digest)};
+    const uint64_t first = GroupOf(digest.first, level);
+    const std::array<StoredDigest, 3> values = {
+        StoredDigest{level, first, EncodeDigestHead(digest)},
+        {static_cast<uint8_t>(level + kDigestItemsLevel), first, EncodeDigestItems(digest)},
+        {static_cast<uint8_t>(level + kDigestSumsLevel), first, EncodeDigestSums(digest.sums)}};
     ++built.digests;
-    built.bytes += stored.value.size();
-    return store_.Put(capture, stream.number, {&stored, 1});
+    for (const StoredDigest& value : values) built.bytes += value.value.size();
+    return store_.Put(capture, stream.number, values);
   };
   RETURN_IF_ERROR(put(0, node));
   for (uint8_t level = 1; level < kDigestLevels; ++level) {
@@ -418,7 +474,10 @@ absl::StatusOr<DigestBuilder::Built> DigestBuilder::BuildStream(ChunkSource& sou
     if (expired == 0) continue;
     ASSIGN_OR_RETURN(const auto oldest, store_.Next(capture, stream.number, level, 0));
     if (!oldest || oldest->first >= expired) continue;
-    RETURN_IF_ERROR(store_.DeleteRange(capture, stream.number, level, 0, expired));
+    for (const uint8_t levels : {uint8_t{0}, kDigestItemsLevel, kDigestSumsLevel}) {
+      RETURN_IF_ERROR(store_.DeleteRange(capture, stream.number,
+                                         static_cast<uint8_t>(level + levels), 0, expired));
+    }
   }
   std::vector<DigestChunk> chunks;
   bool has_all = false;
@@ -455,6 +514,7 @@ absl::StatusOr<DigestBuilder::Built> DigestBuilder::BuildStream(ChunkSource& sou
     RETURN_IF_ERROR(PutWithLevels(capture, stream, node, has_ended && until == next, built));
     chain.at = until;
     node.items.clear();
+    node.sums = {};
     chain.before = std::move(node);
     built.chunks_left = next - chain.at;
     if (!pacer.Continue()) return built;

@@ -49,22 +49,30 @@ uint64_t DigestFeed::ChunksInWindow(const Capture& capture, const Window& window
 absl::StatusOr<DigestFeed> DigestFeed::Make(const DigestStore& store, ChunkSource& source,
                                             const Capture& capture, const Window& window,
                                             const absl::flat_hash_set<uint32_t>& excluded) {
-  DigestFeed feed(window);
+  DigestFeed feed(window, capture.description.id, store.OpenReader());
   const absl::flat_hash_set<uint32_t> shown(capture.streams.begin(), capture.streams.end());
   // Events that a reader draws by a device's clock may be that far from the runtime's time.
   const uint64_t margin_ns = capture.clocks.maps.has_devices() ? DeviceTimes::kShiftMaxNs : 0;
   for (const StreamDescription& about : capture.description.streams) {
     if (!shown.contains(about.number) || excluded.contains(about.number)) continue;
     if (about.events == 0 || !DigestBuilder::IsDigested(about)) continue;
+    // Samples of hosts are no events.
+    if (window.use != DigestUse::kItems && about.identity.kind == StreamKind::kHost) continue;
     Stream stream{.number = about.number, .description = &about};
     stream.clock = &capture.clocks.maps.For(about.identity.worker, about.clock_domain);
     stream.known_until_ns = Reference(stream, about.last_timestamp_ns);
     stream.from_raw_ns = std::max(stream.clock->ToRaw(window.from_ns), about.first_timestamp_ns);
-    RETURN_IF_ERROR(feed.ChooseParts(store, source, capture.description.id, margin_ns, stream));
+    RETURN_IF_ERROR(feed.ChooseParts(source, margin_ns, stream));
     if (stream.parts.empty()) continue;
     for (const Part& part : stream.parts) {
       feed.chunks_ += part.node.chunks;
       feed.unreadable_chunks_ += part.node.unreadable_chunks;
+      if (part.node.chunks > 0) feed.bin_max_ns_ = std::max(feed.bin_max_ns_, part.node.bin_ns);
+    }
+    stream.has_all = stream.parts.front().node.first <= about.first_sequence &&
+                     stream.parts.back().node.until >= about.next_sequence;
+    for (size_t i = 1; i < stream.parts.size(); ++i) {
+      stream.has_all &= stream.parts[i].node.first == stream.parts[i - 1].node.until;
     }
     feed.digests_ += stream.parts.size();
     feed.stream_of_[about.number] = feed.streams_.size();
@@ -78,39 +86,37 @@ absl::StatusOr<DigestFeed> DigestFeed::Make(const DigestStore& store, ChunkSourc
 // Takes what is coarse enough first, then fills the holes with finer digests. The sequences between
 // those at the window's ends are a guess that costs nothing if it is wrong: chunks that come out of
 // order are read one by one.
-absl::Status DigestFeed::ChooseParts(const DigestStore& store, ChunkSource& source,
-                                     const CaptureId& capture, uint64_t margin_ns,
+absl::Status DigestFeed::ChooseParts(ChunkSource& source, uint64_t margin_ns,
                                      Stream& stream) const {
   const uint64_t to_raw_ns = stream.clock->ToRaw(window_.to_ns);
   ASSIGN_OR_RETURN(const uint64_t lowest, SequenceAt(source, stream.number, stream.from_raw_ns));
   ASSIGN_OR_RETURN(const uint64_t highest, SequenceAt(source, stream.number, to_raw_ns));
-  std::vector<Part> parts;
-  for (int level = kDigestLevels - 1; level >= 0; --level) {
-    const uint64_t step = DigestChunks(static_cast<uint8_t>(level));
+  // The window's end may be behind the last chunk.
+  const uint64_t last = std::min(highest, stream.description->next_sequence);
+  std::vector<Part>& parts = stream.parts;
+  for (uint8_t level = kDigestLevels; level-- > 0;) {
+    const uint64_t step = DigestChunks(level);
     std::vector<Part> found;
     size_t taken = 0;  // of `parts`, which are in the order of their sequences
-    for (uint64_t from = lowest - lowest % step; from <= highest;) {
+    for (uint64_t from = lowest - lowest % step; from <= last;) {
       while (taken < parts.size() && parts[taken].node.until <= from) ++taken;
       if (taken < parts.size() && parts[taken].node.first <= from) {
         from = parts[taken].node.until;
         continue;
       }
-      const auto stored = store.Next(capture, stream.number, static_cast<uint8_t>(level), from);
+      const auto stored = reader_->Next(capture_, stream.number, level, from);
       // Digests are a shortcut: what cannot be read of them is read from the chunks.
-      if (!stored.ok() || !stored->has_value() || (*stored)->first > highest) break;
+      if (!stored.ok() || !stored->has_value() || (*stored)->first > last) break;
       from = (*stored)->first + step;
-      Part part{.value = (*stored)->value};
-      std::string_view items;
-      auto node = DecodeDigestHead(part.value, items);
-      if (!node.ok() || IsTaken(parts, *node) || !IsUsable(stream, *node, margin_ns)) continue;
-      part.items_bytes = items.size();
-      part.node = *std::move(node);
-      found.push_back(std::move(part));
+      auto node = DecodeDigestHead((*stored)->value);
+      if (!node.ok() || IsTaken(parts, *node) || !IsUsable(stream, *node, level, margin_ns)) {
+        continue;
+      }
+      found.push_back({.node = *std::move(node), .level = level, .place = (*stored)->first});
     }
     for (Part& part : found) parts.push_back(std::move(part));
     std::ranges::sort(parts, {}, [](const Part& part) { return part.node.first; });
   }
-  stream.parts = std::move(parts);
   return absl::OkStatus();
 }
 
@@ -120,15 +126,33 @@ bool DigestFeed::IsTaken(const std::vector<Part>& parts, const DigestNode& node)
   return behind != parts.begin() && (behind - 1)->node.until > node.first;
 }
 
-bool DigestFeed::IsUsable(const Stream& stream, const DigestNode& node, uint64_t margin_ns) const {
+bool DigestFeed::IsFineEnough(const DigestNode& node, uint8_t level) const {
+  switch (window_.use) {
+    case DigestUse::kItems:
+      // Merged items are up to twice as long as the width.
+      return node.width_ns <= window_.merge_ns / 2;
+    case DigestUse::kSums:
+      return level == 0 || node.bin_ns <= window_.merge_ns / kDigestSlotBins;
+    case DigestUse::kBins:
+      break;
+  }
+  return node.bin_ns <= window_.merge_ns ||
+         (level == 0 && node.bin_ns / kBinExcessMax <= window_.merge_ns);
+}
+
+bool DigestFeed::IsUsable(const Stream& stream, const DigestNode& node, uint8_t level,
+                          uint64_t margin_ns) const {
   if (node.first < stream.description->first_sequence) return false;  // partly expired
   if (node.is_late) return false;  // the stop of an open span may be in an earlier digest
   if (node.has_open && node.complete_at != stream.description->next_sequence) return false;
   if (node.chunks == 0) return true;
-  // Merged items are up to twice as long as the width.
-  if (node.width_ns > window_.merge_ns / 2) return false;
+  if (!IsFineEnough(node, level)) return false;
+  if (window_.use == DigestUse::kSums && node.has_other_names) return false;
   const uint64_t begin_ns = Reference(stream, SubtractSaturating(node.begin_ns, margin_ns));
   const uint64_t end_ns = Reference(stream, AddSaturating(node.end_ns, margin_ns));
+  if (window_.use == DigestUse::kBins) {
+    return begin_ns < window_.to_ns && end_ns >= window_.from_ns;
+  }
   return begin_ns >= window_.from_ns && end_ns < window_.to_ns;
 }
 
@@ -153,6 +177,11 @@ void DigestFeed::NoteCrossing(Stream& stream) {
     }
   }
   pending_.insert(seen.begin(), seen.end());
+}
+
+bool DigestFeed::HasAll(uint32_t stream) const {
+  const auto known = stream_of_.find(stream);
+  return known != stream_of_.end() && streams_[known->second].has_all;
 }
 
 void DigestFeed::Mask(uint32_t stream, std::vector<ChunkEntry>& entries) {
@@ -214,7 +243,7 @@ bool DigestFeed::HasEvent(const TimelineRecord& record) {
 // shorter.
 const DigestedEvent* DigestFeed::Next(uint64_t start_ns, uint64_t end_ns) {
   // Once the window's begin is reached, every span from before it that is read has been.
-  if (start_ns >= window_.from_ns && NextIncoming()) return &event_;
+  if (start_ns >= window_.from_ns && NextIncoming() != nullptr) return &event_;
   while (!turns_.empty()) {
     const Turn turn = turns_.front();
     const bool is_before =
@@ -229,9 +258,8 @@ const DigestedEvent* DigestFeed::Next(uint64_t start_ns, uint64_t end_ns) {
       return &event_;
     }
     part.is_decoded = true;
-    const std::string_view items =
-        std::string_view(part.value).substr(part.value.size() - part.items_bytes);
-    if (!DecodeDigestItems(items, part.node).ok()) {
+    const auto items = ReadValue(streams_[turn.stream], part, kDigestItemsLevel);
+    if (!items.ok() || !DecodeDigestItems(*items, part.node).ok()) {
       part.node.items.clear();
       unreadable_chunks_ += part.node.chunks;
     }
@@ -279,7 +307,7 @@ void DigestFeed::Fill(const Stream& stream, const DigestNode& node, const Digest
   if (event_.longest_ns == 0) event_.flags |= kViewInstant;
 }
 
-bool DigestFeed::NextIncoming() {
+const DigestedEvent* DigestFeed::NextIncoming() {
   while (incoming_at_ < incoming_.size()) {
     const Incoming& next = incoming_[incoming_at_++];
     const Stream& stream = streams_[next.stream];
@@ -298,9 +326,66 @@ bool DigestFeed::NextIncoming() {
           .flags = span.flags});
     // A reader of the single events does not find its start either. It ends in the window.
     if (event_.end_ns <= window_.from_ns) continue;
-    return true;
+    return &event_;
   }
-  return false;
+  return nullptr;
+}
+
+const DigestedSums* DigestFeed::NextSums(uint64_t start_ns) {
+  while (!turns_.empty() && turns_.front().start_ns <= start_ns) {
+    const Turn turn = turns_.front();
+    std::ranges::pop_heap(turns_, std::greater<>());
+    turns_.pop_back();
+    const Stream& stream = streams_[turn.stream];
+    const Part& part = stream.parts[turn.part];
+    const auto value = ReadValue(stream, part, kDigestSumsLevel);
+    auto sums = value.ok() ? DecodeDigestSums(*value, part.node.bin_ns) : value.status();
+    if (!sums.ok()) {
+      unreadable_chunks_ += part.node.chunks;
+      continue;
+    }
+    summed_ = {.stream = stream.index,
+               .clock = stream.clock,
+               .known_until_ns = stream.known_until_ns,
+               .node = &part.node,
+               .is_first = turn.part == 0,
+               .sums = *std::move(sums)};
+    return &summed_;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<std::string> DigestFeed::ReadValue(const Stream& stream, const Part& part,
+                                                  uint8_t levels) const {
+  const auto level = static_cast<uint8_t>(part.level + levels);
+  ASSIGN_OR_RETURN(auto found, reader_->Next(capture_, stream.number, level, part.place));
+  if (!found || found->first != part.place) return DataLoss("a part of a digest is absent");
+  return std::move(found->value);
+}
+
+std::vector<DigestedCrossing> DigestFeed::Crossing() const {
+  std::vector<DigestedCrossing> crossing;
+  for (const Stream& stream : streams_) {
+    if (stream.index == UINT32_MAX) continue;
+    // A span stays in the lists of all digests up to its stop.
+    absl::flat_hash_set<std::tuple<uint64_t, uint64_t, uint64_t>> seen;
+    for (const Part& part : stream.parts) {
+      for (const DigestSpan& span : part.node.pending) {
+        if (span.start_ns < stream.from_raw_ns) continue;
+        if (!seen.emplace(span.type_hash, span.start_ns, span.stop_ns).second) continue;
+        crossing.push_back({.stream = stream.index,
+                            .start_ns = Reference(stream, span.start_ns),
+                            .end_ns = Reference(stream, span.stop_ns),
+                            .row = &part.node.rows[span.row],
+                            .name = &part.node.names[span.name],
+                            .is_summed = span.start_ns >= part.node.begin_ns});
+      }
+    }
+  }
+  std::ranges::sort(crossing, [](const DigestedCrossing& a, const DigestedCrossing& b) {
+    return std::pair(a.start_ns, b.end_ns) < std::pair(b.start_ns, a.end_ns);
+  });
+  return crossing;
 }
 
 }  // namespace neurontrace

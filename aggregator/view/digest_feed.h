@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -17,7 +19,14 @@
 
 namespace neurontrace {
 
-// One item of a digest as a view draws it. Valid until the next call of DigestFeed::Next.
+// What a view takes from digests.
+enum class DigestUse : uint8_t {
+  kItems,  // items of digests whose chunks are wholly inside the window
+  kSums,   // the sums of such digests
+  kBins,   // the bins of all digests that overlap the window
+};
+
+// One item of a digest as a view draws it. Valid until the next call of DigestFeed.
 struct DigestedEvent {
   uint32_t stream = 0;    // index into TimelineHeader::streams
   uint64_t start_ns = 0;  // reference time
@@ -30,18 +39,43 @@ struct DigestedEvent {
   const DigestName* name = nullptr;
 };
 
-// The digests that take the place of chunks in one view of a window. Digests whose chunks are
-// wholly inside the window are used, the coarsest first that is fine enough; everything else is
-// read chunk by chunk. Together they have each event of the window once.
+// The sums of one digest. Valid until the next call of DigestFeed::NextSums.
+struct DigestedSums {
+  uint32_t stream = 0;               // index into TimelineHeader::streams
+  const ClockMap* clock = nullptr;   // from raw to reference time
+  uint64_t known_until_ns = 0;       // where open spans end, reference time
+  const DigestNode* node = nullptr;  // without sums and items
+  bool is_first = false;             // of its stream
+  DigestSums sums;
+};
+
+// A span that begins in a digest and ends in a later chunk or digest, or behind the window.
+struct DigestedCrossing {
+  uint32_t stream = 0;    // index into TimelineHeader::streams
+  uint64_t start_ns = 0;  // reference time
+  uint64_t end_ns = 0;
+  const DigestRow* row = nullptr;
+  const DigestName* name = nullptr;
+  bool is_summed = false;  // it begins in a digest of the view, whose sums have it
+};
+
+// The digests that take the place of chunks in one view of a window. The coarsest that are fine
+// enough are used; everything else is read chunk by chunk. Together they have each event of the
+// window once. With DigestUse::kBins, digests at the window's ends have events outside, too.
 //
 // A span that begins in one part and ends in the other is the reason for most of this class: only
 // one of the two may show it.
 class DigestFeed {
  public:
+  static constexpr uint64_t kBinExcessMax = 8;
   struct Window {
     uint64_t from_ns = 0;  // reference time
     uint64_t to_ns = 1;
-    uint64_t merge_ns = 1;  // spans that are narrower may be merged
+    // Spans that are narrower may be merged; with sums and bins, times need not be more exact than
+    // this. The finest sums are used however coarse they are, the finest bins up to kBinExcessMax
+    // times as wide.
+    uint64_t merge_ns = 1;
+    DigestUse use = DigestUse::kItems;
   };
   // What digests are chosen for. All of it must outlive the feed.
   struct Capture {
@@ -57,6 +91,9 @@ class DigestFeed {
   // Returns roughly how many chunks of the streams the window touches, without reading anything.
   static uint64_t ChunksInWindow(const Capture& capture, const Window& window);
 
+  // Returns whether the digests have all chunks of the stream, so that not even its index has to be
+  // read. Any thread, once the feed is made.
+  bool HasAll(uint32_t stream) const;
   // Hides the chunks that digests have from a reader: their entries lose their events, but not the
   // stops of other chunks' spans. Called on the reading thread; nothing else of it is meanwhile.
   void Mask(uint32_t stream, std::vector<ChunkEntry>& entries);
@@ -68,6 +105,8 @@ class DigestFeed {
   uint64_t chunks() const { return chunks_; }  // that digests have
   uint64_t digests() const { return digests_; }
   uint64_t unreadable_chunks() const { return unreadable_chunks_; }
+  // Width of the coarsest bins in use; 0 without digests.
+  uint64_t bin_max_ns() const { return bin_max_ns_; }
 
   // The following are called by the collector of the view, in this order.
 
@@ -79,12 +118,23 @@ class DigestFeed {
   // nullptr. Digests that cannot be decoded are counted as unreadable.
   const DigestedEvent* Next(uint64_t start_ns, uint64_t end_ns);
 
+  // With DigestUse::kSums and kBins the following take the place of Next.
+
+  // Returns the next digest that begins no later than `start_ns`, or nullptr. Digests that cannot
+  // be read are counted as unreadable.
+  const DigestedSums* NextSums(uint64_t start_ns);
+  // Returns the next span from before the window that no sums have, and that was not read. Called
+  // once everything from before the window has been read.
+  const DigestedEvent* NextIncoming();
+  // Returns the spans that end behind their digest, in the order of their starts.
+  std::vector<DigestedCrossing> Crossing() const;
+
  private:
-  // A digest in use. Items are decoded once the view reaches them.
+  // A digest in use. Items and sums are read once the view reaches them.
   struct Part {
     DigestNode node;
-    std::string value;
-    size_t items_bytes = 0;  // at the end of the value
+    uint8_t level = 0;
+    uint64_t place = 0;  // StoredDigest::first
     size_t at = 0;
     bool is_decoded = false;
   };
@@ -96,6 +146,7 @@ class DigestFeed {
     uint64_t known_until_ns = 0;  // where open spans end, reference
     uint64_t from_raw_ns = 0;     // of the window; not before the stream's first event
     std::vector<Part> parts;      // by sequence
+    bool has_all = false;         // the parts are the whole stream
     // For each part the greatest DigestNode::lost_until_ns of it and those before.
     std::vector<uint64_t> lost_until_ns;
   };
@@ -113,21 +164,27 @@ class DigestFeed {
   };
   using SpanKey = std::tuple<uint32_t, uint64_t, uint64_t>;  // stream number, type, raw time
 
-  explicit DigestFeed(const Window& window) : window_(window) {}
-  absl::Status ChooseParts(const DigestStore& store, ChunkSource& source, const CaptureId& capture,
-                           uint64_t margin_ns, Stream& stream) const;
+  DigestFeed(const Window& window, const CaptureId& capture, std::unique_ptr<DigestReader> reader)
+      : window_(window), capture_(capture), reader_(std::move(reader)) {}
+  absl::Status ChooseParts(ChunkSource& source, uint64_t margin_ns, Stream& stream) const;
   // Returns whether a part has any of the node's sequences.
   static bool IsTaken(const std::vector<Part>& parts, const DigestNode& node);
-  bool IsUsable(const Stream& stream, const DigestNode& node, uint64_t margin_ns) const;
+  bool IsUsable(const Stream& stream, const DigestNode& node, uint8_t level,
+                uint64_t margin_ns) const;
+  bool IsFineEnough(const DigestNode& node, uint8_t level) const;
   // Notes the spans that begin in these digests and end elsewhere, and the reverse.
   void NoteCrossing(Stream& stream);
   // Makes the part's next item its turn. Decodes the part if it is its first.
   void Queue(uint32_t stream, uint32_t part);
   void Fill(const Stream& stream, const DigestNode& node, const DigestItem& item);
-  bool NextIncoming();
+  // Returns the items or sums of the part, which are at levels higher by `levels`.
+  absl::StatusOr<std::string> ReadValue(const Stream& stream, const Part& part,
+                                        uint8_t levels) const;
   static uint64_t Reference(const Stream& stream, uint64_t raw_ns);
 
   const Window window_;
+  const CaptureId capture_;
+  std::unique_ptr<DigestReader> reader_;
   const TimelineHeader* header_ = nullptr;
   std::vector<Stream> streams_;
   absl::flat_hash_map<uint32_t, size_t> stream_of_;  // by number
@@ -144,6 +201,8 @@ class DigestFeed {
   absl::flat_hash_map<SpanKey, uint32_t> read_;
   std::vector<Turn> turns_;  // min-heap
   DigestedEvent event_;
+  DigestedSums summed_;
+  uint64_t bin_max_ns_ = 0;
   uint64_t chunks_ = 0;
   uint64_t digests_ = 0;
   uint64_t unreadable_chunks_ = 0;

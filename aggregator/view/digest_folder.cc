@@ -15,7 +15,7 @@
 namespace neurontrace {
 namespace {
 
-// Returns the node without its items and tables.
+// Returns the node without its items, sums and tables.
 DigestNode Frame(const DigestNode& node) {
   DigestNode frame = node;
   frame.rows.clear();
@@ -23,6 +23,7 @@ DigestNode Frame(const DigestNode& node) {
   frame.incoming.clear();
   frame.pending.clear();
   frame.items.clear();
+  frame.sums = {};
   return frame;
 }
 
@@ -119,6 +120,8 @@ absl::StatusOr<DigestNode> JoinDigests(const std::vector<DigestNode>& nodes) {
     joined.has_open |= node.has_open;
     joined.complete_at = std::max(joined.complete_at, node.complete_at);
     joined.open_from = std::min(joined.open_from, node.open_from);
+    joined.bin_ns = std::max(joined.bin_ns, node.bin_ns);
+    joined.covered_until_ns = node.covered_until_ns;
   }
   DigestTables tables(joined);
   std::vector<DigestSpan> incoming;
@@ -134,9 +137,19 @@ absl::StatusOr<DigestNode> JoinDigests(const std::vector<DigestNode>& nodes) {
   std::ranges::stable_sort(joined.items, [](const DigestItem& a, const DigestItem& b) {
     return std::pair(a.start_ns, b.end_ns) < std::pair(b.start_ns, a.end_ns);
   });
-  const uint64_t width_ns =
-      std::min(joined.width_ns, kDigestWidthMax / kDigestFanOut) * kDigestFanOut;
-  return WithoutUnusedNames(LimitDigest(FoldDigest(std::move(joined), width_ns)));
+  const auto coarser = [](uint64_t width_ns) {
+    return std::min(width_ns, kDigestWidthMax / kDigestFanOut) * kDigestFanOut;
+  };
+  const uint64_t width_ns = coarser(joined.width_ns);
+  ASSIGN_OR_RETURN(DigestNode result,
+                   WithoutUnusedNames(LimitDigest(FoldDigest(std::move(joined), width_ns))));
+  result.bin_ns = coarser(result.bin_ns);
+  DigestSumsJoiner sums(result.bin_ns);
+  for (const DigestNode& node : nodes) sums.Add(node.sums, node.bin_ns);
+  result.sums = sums.Take();
+  result.bin_ns = LimitSums(result.sums, result.bin_ns);
+  result.has_other_names = result.sums.has_other_names();
+  return result;
 }
 
 }  // namespace neurontrace

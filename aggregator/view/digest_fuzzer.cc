@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a digest, as a damaged disk or a backup of unknown origin may hold it. What is
-// accepted is the same after it is written and read again, and no event is lost when it is joined
-// or made coarser.
+// Any bytes as the head, items and sums of a digest, each with its length in front, as a damaged
+// disk or a backup of unknown origin may hold it. What is accepted is the same after it is written
+// and read again, and no event is lost when it is joined or made coarser.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -16,12 +17,24 @@ void CheckDigest(bool good) {
   if (!good) std::abort();
 }
 
-absl::StatusOr<DigestNode> DecodeWhole(std::string_view value) {
-  std::string_view items;
-  auto node = DecodeDigestHead(value, items);
+// Removes a part from the front of the input: two bytes with its length, then itself.
+std::string_view TakePart(std::string_view& input) {
+  if (input.size() < 2) return {};
+  const size_t length = static_cast<uint8_t>(input[0]) | static_cast<uint8_t>(input[1]) << 8;
+  const std::string_view part = input.substr(2, length);
+  input.remove_prefix(std::min(input.size(), 2 + length));
+  return part;
+}
+
+absl::StatusOr<DigestNode> DecodeWhole(std::string_view head, std::string_view items,
+                                       std::string_view sums) {
+  auto node = DecodeDigestHead(head);
   if (!node.ok()) return node;
-  const absl::Status status = DecodeDigestItems(items, *node);
-  return status.ok() ? node : status;
+  if (const absl::Status status = DecodeDigestItems(items, *node); !status.ok()) return status;
+  auto decoded = DecodeDigestSums(sums, node->bin_ns);
+  if (!decoded.ok()) return decoded.status();
+  node->sums = *std::move(decoded);
+  return node;
 }
 
 uint64_t SumOf(const DigestNode& node) {
@@ -31,12 +44,16 @@ uint64_t SumOf(const DigestNode& node) {
 }
 
 void FuzzDigest(std::string_view value) {
-  const auto node = DecodeWhole(value);
+  const std::string_view head = TakePart(value);
+  const std::string_view items = TakePart(value);
+  const auto node = DecodeWhole(head, items, TakePart(value));
   if (!node.ok()) return;
-  const auto again = DecodeWhole(EncodeDigest(*node));
+  const auto again =
+      DecodeWhole(EncodeDigestHead(*node), EncodeDigestItems(*node), EncodeDigestSums(node->sums));
   CheckDigest(again.ok() && again->items == node->items && again->rows == node->rows &&
               again->names == node->names && again->incoming == node->incoming &&
               again->pending == node->pending);
+  CheckDigest(EncodeDigestSums(again->sums) == EncodeDigestSums(node->sums));
   const auto joined = JoinDigests({*node});
   CheckDigest(!joined.ok() || SumOf(*joined) == SumOf(*node));
   CheckDigest(!joined.ok() || joined->items.size() <= node->items.size());

@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <map>
+#include <random>
+#include <string>
 
 #include "aggregator/view/digest_folder.h"
+#include "aggregator/view/digest_summer.h"
 #include "aggregator/view/span_answer.h"
 #include "lib/trace/view_limits.h"
 
@@ -29,12 +33,11 @@ uint64_t EventsIn(const DigestNode& node) {
   return events;
 }
 
-DigestNode Decoded(const std::string& bytes) {
-  std::string_view items;
-  auto node = DecodeDigestHead(bytes, items);
-  EXPECT_TRUE(node.ok()) << node.status();
-  EXPECT_TRUE(DecodeDigestItems(items, *node).ok());
-  return *std::move(node);
+DigestNode Decoded(const DigestNode& node) {
+  auto decoded = DecodeDigestHead(EncodeDigestHead(node));
+  EXPECT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_TRUE(DecodeDigestItems(EncodeDigestItems(node), *decoded).ok());
+  return *std::move(decoded);
 }
 
 TEST(DigestTest, SurvivesEncoding) {
@@ -57,35 +60,44 @@ TEST(DigestTest, SurvivesEncoding) {
   node.items = {Event(100, 130), Event(100, 100, 1), Event(140, DigestItem::kOpenEnd)};
   node.items[1].count = 12;
   node.items[2].flags = kViewOpen;
-  const DigestNode decoded = Decoded(EncodeDigest(node));
+  node.bin_ns = 2'048;
+  node.has_other_names = true;
+  node.covered_before_ns = {1, 2, 3};
+  node.covered_until_ns = {4, uint64_t{1} << 62, 6};
+  const DigestNode decoded = Decoded(node);
   EXPECT_EQ(decoded.rows, node.rows);
   EXPECT_EQ(decoded.names, node.names);
   EXPECT_EQ(decoded.incoming, node.incoming);
   EXPECT_EQ(decoded.pending, node.pending);
   EXPECT_EQ(decoded.items, node.items);
-  EXPECT_EQ(EncodeDigest(decoded), EncodeDigest(node));
+  EXPECT_EQ(decoded.covered_until_ns, node.covered_until_ns);
+  EXPECT_EQ(EncodeDigestHead(decoded), EncodeDigestHead(node));
 }
 
 TEST(DigestTest, RefusesOtherVersionsAndDamage) {
   DigestNode node = NodeOfOneRow(64);
   node.items = {Event(10, 20), Event(30, 40)};
-  const std::string bytes = EncodeDigest(node);
-  std::string_view items;
+  const std::string bytes = EncodeDigestHead(node);
+  const std::string items = EncodeDigestItems(node);
   std::string other = bytes;
   other[0] = static_cast<char>(kDigestVersion + 1);
-  EXPECT_TRUE(absl::IsDataLoss(DecodeDigestHead(other, items).status()));
+  EXPECT_TRUE(absl::IsDataLoss(DecodeDigestHead(other).status()));
   for (size_t length = 0; length < bytes.size(); ++length) {
-    EXPECT_FALSE(DecodeDigestHead(std::string_view(bytes).substr(0, length), items).ok()) << length;
+    EXPECT_FALSE(DecodeDigestHead(std::string_view(bytes).substr(0, length)).ok()) << length;
+  }
+  for (size_t length = 0; length < items.size(); ++length) {
+    DigestNode head = *DecodeDigestHead(bytes);
+    EXPECT_FALSE(DecodeDigestItems(std::string_view(items).substr(0, length), head).ok());
   }
   // Whatever a byte becomes, the result is valid or refused; a sanitizer sees anything else.
-  for (size_t at = 1; at < bytes.size(); ++at) {
-    std::string damaged = bytes;
+  for (size_t at = 1; at < items.size(); ++at) {
+    std::string damaged = items;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
-    auto decoded = DecodeDigestHead(damaged, items);
-    if (!decoded.ok() || !DecodeDigestItems(items, *decoded).ok()) continue;
-    for (const DigestItem& item : decoded->items) {
-      EXPECT_LT(item.row, decoded->rows.size());
-      EXPECT_LT(item.name, decoded->names.size());
+    DigestNode decoded = *DecodeDigestHead(bytes);
+    if (!DecodeDigestItems(damaged, decoded).ok()) continue;
+    for (const DigestItem& item : decoded.items) {
+      EXPECT_LT(item.row, decoded.rows.size());
+      EXPECT_LT(item.name, decoded.names.size());
       EXPECT_GE(item.end_ns, item.start_ns);
     }
   }
@@ -174,6 +186,135 @@ TEST(DigestTest, BecomesCoarserAtTheLimit) {
   EXPECT_LE(node.items.size(), limits::kDigestItemsMax);
   EXPECT_EQ(EventsIn(node), events);
   EXPECT_GT(node.width_ns, 2u);
+}
+
+// The value of each bin that has one.
+std::map<uint64_t, uint64_t> ValuesOf(const std::vector<DigestRun>& runs) {
+  std::map<uint64_t, uint64_t> values;
+  for (const DigestRun& run : runs) {
+    for (uint64_t i = 0; i < run.count; ++i) values[run.begin + i] += run.value;
+  }
+  return values;
+}
+
+TEST(DigestRunSumTest, AddsAndFoldsAsSingleBinsDo) {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 200; ++round) {
+    DigestRunSum sum;
+    DigestRunSum folded;
+    std::map<uint64_t, uint64_t> expected;
+    std::map<uint64_t, uint64_t> expected_folded;
+    for (int i = 0; i < 20; ++i) {
+      const DigestRun run{random() % 100, 1 + random() % 40, random() % 3};
+      sum.Add(run);
+      folded.AddFolded(run, 16);
+      for (uint64_t bin = run.begin; bin < run.begin + run.count && run.value > 0; ++bin) {
+        expected[bin] += run.value;
+        expected_folded[bin / 16] += run.value;
+      }
+    }
+    const std::vector<DigestRun> runs = sum.Take();
+    EXPECT_EQ(ValuesOf(runs), expected);
+    EXPECT_EQ(ValuesOf(folded.Take()), expected_folded);
+    for (size_t i = 1; i < runs.size(); ++i) {
+      EXPECT_LE(runs[i - 1].begin + runs[i - 1].count, runs[i].begin);
+    }
+  }
+}
+
+TEST(DigestSumsTest, CountsCoveredTimeOnceAndOwnTimeByName) {
+  DigestSummer summer(/*bin_ns=*/128, /*covered_ns=*/{0, 100, 0});
+  const DigestSummer::Event span{
+      .is_span = true, .has_length = true, .is_cover = true, .is_wait = true};
+  const auto add = [&](uint64_t start_ns, uint64_t end_ns, uint32_t name) {
+    DigestSummer::Event event = span;
+    event.start_ns = start_ns;
+    event.end_ns = end_ns;
+    event.name = name;
+    summer.Add(event);
+  };
+  // Up to 100 an earlier digest has it. Two nested spans, then an instant.
+  add(90, 400, 0);
+  add(100, 200, 1);
+  summer.Add({.start_ns = 300, .end_ns = 300, .name = 1});
+  const DigestSums sums = summer.Take({{"outer", "rt"}, {"inner", "rt"}});
+  EXPECT_THAT(
+      ValuesOf(sums.of(DigestMeasure::kOther)),
+      ElementsAre(std::pair(0, 28), std::pair(1, 128), std::pair(2, 128), std::pair(3, 16)));
+  EXPECT_THAT(
+      ValuesOf(sums.of(DigestMeasure::kWait)),
+      ElementsAre(std::pair(0, 38), std::pair(1, 128), std::pair(2, 128), std::pair(3, 16)));
+  EXPECT_THAT(ValuesOf(sums.of(DigestMeasure::kBegun)),
+              ElementsAre(std::pair(0, 2), std::pair(2, 1)));
+  ASSERT_EQ(sums.names.size(), 2u);
+  EXPECT_EQ(sums.names[0].self_ns, 210);
+  EXPECT_EQ(sums.names[1].self_ns, 100);
+  EXPECT_EQ(sums.names[1].instants, 1u);
+  EXPECT_EQ(sums.names[1].events(), 2u);
+  const auto decoded = DecodeDigestSums(EncodeDigestSums(sums), 128);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(EncodeDigestSums(*decoded), EncodeDigestSums(sums));
+  EXPECT_EQ(decoded->names[0].durations.max_ns(), 310u);
+}
+
+TEST(DigestSumsTest, AnOpenSpanCoversWhatFollows) {
+  DigestSummer summer(/*bin_ns=*/64, {});
+  summer.Add({.start_ns = 10, .end_ns = UINT64_MAX, .is_span = true, .is_cover = true});
+  EXPECT_GT(summer.covered_ns()[static_cast<size_t>(DigestMeasure::kOther)], uint64_t{1} << 62);
+  DigestSums sums = summer.Take({{"open", "rt"}});
+  EXPECT_LE(sums.of(DigestMeasure::kOther).size(), 3u);
+  EXPECT_EQ(sums.names[0].without_length, 1u);
+  EXPECT_TRUE(DecodeDigestSums(EncodeDigestSums(sums), 64).ok());
+}
+
+TEST(DigestSumsTest, NamesBeyondTheLimitShareOne) {
+  DigestSumsJoiner joiner(/*bin_ns=*/2);
+  for (size_t i = 0; i < limits::kDigestSumNamesMax + 10; ++i) {
+    DigestSums one;
+    one.names = {{.name = {"name " + std::to_string(i), "rt"}, .instants = 1}};
+    joiner.Add(one, 2);
+  }
+  const DigestSums sums = joiner.Take();
+  EXPECT_EQ(sums.names.size(), limits::kDigestSumNamesMax);
+  EXPECT_TRUE(sums.has_other_names());
+  EXPECT_EQ(sums.names.back().instants, 11u);
+}
+
+TEST(DigestSumsTest, RefusesDamage) {
+  DigestSummer summer(/*bin_ns=*/128, {});
+  for (uint64_t i = 0; i < 40; ++i) {
+    summer.Add({.start_ns = i * 100,
+                .end_ns = i * 100 + 70,
+                .is_span = true,
+                .has_length = true,
+                .is_cover = true});
+  }
+  const std::string bytes = EncodeDigestSums(summer.Take({{"a", "rt"}}));
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(DecodeDigestSums(std::string_view(bytes).substr(0, length), 128).ok()) << length;
+  }
+  for (size_t at = 1; at < bytes.size(); ++at) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+    const auto decoded = DecodeDigestSums(damaged, 128);
+    if (!decoded.ok()) continue;
+    DigestSumsJoiner joiner(1'024);
+    joiner.Add(*decoded, 128);
+    joiner.Take();
+  }
+}
+
+TEST(DigestSumsTest, BecomeCoarserAtTheLimit) {
+  DigestSums sums;
+  for (uint64_t i = 0; i < limits::kDigestRunsMax * 3; ++i) {
+    sums.bins[static_cast<size_t>(DigestMeasure::kBegun)].push_back({i * 2, 1, i + 1});
+  }
+  uint64_t before = 0;
+  for (const DigestRun& run : sums.of(DigestMeasure::kBegun)) before += run.value;
+  EXPECT_EQ(LimitSums(sums, 64), 512u);
+  uint64_t after = 0;
+  for (const DigestRun& run : sums.of(DigestMeasure::kBegun)) after += run.count * run.value;
+  EXPECT_EQ(after, before);
 }
 
 }  // namespace

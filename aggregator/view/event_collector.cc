@@ -8,8 +8,11 @@
 #include "aggregator/export/json/json_members.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/rows/row_names.h"
+#include "aggregator/view/digest.h"
+#include "aggregator/view/digest_feed.h"
 #include "aggregator/view/span_answer.h"
 #include "lib/base/json_writer.h"
+#include "lib/base/time_units.h"
 #include "lib/trace/event_json.h"
 #include "lib/trace/view_limits.h"
 
@@ -62,7 +65,17 @@ EventCollector::EventCollector(Options options) : options_(std::move(options)) {
 absl::Status EventCollector::Begin(const TimelineHeader& header) {
   BeginRows(header);
   attributes_.Begin(header);
-  has_hit_.resize(header.streams.size());
+  if (options_.digests != nullptr) options_.digests->Begin(header);
+  return absl::OkStatus();
+}
+
+absl::Status EventCollector::Finish(ExportSummary&) {
+  if (options_.digests == nullptr) return absl::OkStatus();
+  DigestFeed& digests = *options_.digests;
+  while (const DigestedEvent* span = digests.NextIncoming()) AddIncoming(*span);
+  while (const DigestedSums* sums = digests.NextSums(UINT64_MAX)) AddSums(*sums);
+  chunks_digested_ = digests.chunks();
+  shift_ns_ = digests.bin_max_ns() * kDigestSlotBins;
   return absl::OkStatus();
 }
 
@@ -90,16 +103,68 @@ bool EventCollector::IsFound(const TimelineRecord& record,
   return options_.query.MatchesArguments(event, texts_);
 }
 
-void EventCollector::CountInDensity(const TimelineRecord& record) {
-  const uint64_t at_ns = std::clamp(record.start_ns, options_.from_ns, options_.to_ns - 1);
+void EventCollector::CountHits(uint32_t stream, uint64_t start_ns, uint64_t count) {
+  total_ += count;
+  streams_with_hits_.insert(header_->streams[stream].description.number);
+  const uint64_t at_ns = std::clamp(start_ns, options_.from_ns, options_.to_ns - 1);
   const auto share = static_cast<double>(at_ns - options_.from_ns) /
                      static_cast<double>(options_.to_ns - options_.from_ns);
-  ++density_[std::min<size_t>(static_cast<size_t>(share * static_cast<double>(density_.size())),
-                              density_.size() - 1)];
+  density_[std::min<size_t>(static_cast<size_t>(share * static_cast<double>(density_.size())),
+                            density_.size() - 1)] += count;
+}
+
+void EventCollector::AddIncoming(const DigestedEvent& span) {
+  const bool is_found = options_.query.MatchesWithoutArguments({.name = span.name->first,
+                                                                .type = span.name->first,
+                                                                .category = span.name->second,
+                                                                .place = PlaceOf(span.stream)});
+  if (is_found) CountHits(span.stream, span.start_ns, 1);
+}
+
+// Hits count in the middle of their slot.
+void EventCollector::AddSums(const DigestedSums& sums) {
+  const EventQuery::Place place = PlaceOf(sums.stream);
+  const uint64_t slot_ns = sums.node->bin_ns * kDigestSlotBins;
+  for (const DigestNameSums& name : sums.sums.names) {
+    const bool is_found = options_.query.MatchesWithoutArguments({.name = name.name.first,
+                                                                  .type = name.name.first,
+                                                                  .category = name.name.second,
+                                                                  .place = place});
+    if (!is_found) continue;
+    for (const DigestRun& run : name.begun) {
+      for (uint64_t slot = run.begin; slot < run.begin + run.count; ++slot) {
+        CountHits(sums.stream, sums.clock->ToReference(slot * slot_ns + slot_ns / 2), run.value);
+      }
+    }
+  }
+}
+
+void EventCollector::UseCounts(const EventCollector& counted) {
+  total_ = counted.total_;
+  density_ = counted.density_;
+  streams_with_hits_ = counted.streams_with_hits_;
+  chunks_digested_ = counted.chunks_digested_;
+  shift_ns_ = counted.shift_ns_;
+}
+
+std::vector<uint32_t> EventCollector::StreamsWithHits() const {
+  return {streams_with_hits_.begin(), streams_with_hits_.end()};
+}
+
+uint64_t EventCollector::FirstHitNs() const {
+  const auto first = std::ranges::find_if(density_, [](uint64_t hits) { return hits > 0; });
+  const auto share = static_cast<double>(first - density_.begin()) /
+                     static_cast<double>(std::max<size_t>(density_.size(), 1));
+  const auto after_ns =
+      static_cast<uint64_t>(share * static_cast<double>(options_.to_ns - options_.from_ns));
+  // Rounding may be a bin's part off, as a slot may.
+  const uint64_t margin_ns = shift_ns_ + (options_.to_ns - options_.from_ns) / options_.bins;
+  return options_.from_ns + SubtractSaturating(after_ns, margin_ns);
 }
 
 absl::Status EventCollector::WriteEvent(const TimelineRecord& record, uint64_t,
                                         const Placement& placement) {
+  if (options_.digests != nullptr && options_.digests->HasEvent(record)) return absl::OkStatus();
   // Those that are not found take their level as well.
   if (placement.row >= levels_.size()) levels_.resize(placement.row + 1);
   const uint8_t depth = levels_[placement.row].Place(record.start_ns, record.end_ns);
@@ -109,15 +174,15 @@ absl::Status EventCollector::WriteEvent(const TimelineRecord& record, uint64_t,
   const std::vector<EventAttribute>& attributes =
       reads_before_window() ? attributes_.Of(record) : kNotRead;
   if (is_full_ || !IsFound(record, attributes)) return absl::OkStatus();
-  ++total_;
   if (options_.is_search) {
-    CountInDensity(record);
-    has_hit_[record.stream] = true;
+    CountHits(record.stream, record.start_ns, 1);
+  } else {
+    ++total_;
   }
   if (total_ <= options_.skip) return absl::OkStatus();
   if (found_.size() >= options_.limit || bytes_ >= limits::kViewEventBytesMax) {
     // A search counts to the end.
-    is_full_ = !options_.is_search;
+    is_full_ = !options_.is_search || options_.is_counted_elsewhere;
     return absl::OkStatus();
   }
   Found& found = found_.emplace_back();
@@ -200,7 +265,8 @@ std::string EventCollector::Json(bool is_complete, uint64_t chunks_scanned) cons
                      has_more ? fmt::format("{}", listed) : "", chunks_scanned, is_complete);
   if (options_.is_search) {
     out += fmt::format(",\"total\":\"{}\",\"ranks\":{},\"density\":[{}]", total_,
-                       std::ranges::count(has_hit_, true), fmt::join(density_, ","));
+                       streams_with_hits_.size(), fmt::join(density_, ","));
+    out += fmt::format(",\"digested_chunks\":{},\"shift_ns\":\"{}\"", chunks_digested_, shift_ns_);
   }
   return out + "}";
 }

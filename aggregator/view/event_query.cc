@@ -158,6 +158,13 @@ bool EventQuery::CanMatchAt(const Place& place) const {
   return std::ranges::all_of(terms_, [&](const Term& term) { return HoldsAtPlace(term, place); });
 }
 
+bool EventQuery::depends_on_names_only() const {
+  return std::ranges::none_of(terms_, [](const Term& term) {
+    return term.kind == Kind::kText || term.kind == Kind::kArgument || term.kind == Kind::kLonger ||
+           term.kind == Kind::kShorter;
+  });
+}
+
 bool EventQuery::HoldsForEvent(const Term& term, const Event& event) {
   const auto holds = [&term](bool value) { return value != term.is_negated; };
   switch (term.kind) {

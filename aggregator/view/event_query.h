@@ -53,6 +53,9 @@ class EventQuery {
   // true for the event. `texts` are the names and texts of its arguments.
   bool MatchesArguments(const Event& event,
                         const std::vector<std::pair<std::string, std::string>>& texts) const;
+  // Returns whether name, type, category and place of an event decide: then events of a name can be
+  // counted without looking at each.
+  bool depends_on_names_only() const;
   // Returns whether MatchesArguments depends on arguments at all.
   bool needs_arguments() const { return needs_arguments_; }
 

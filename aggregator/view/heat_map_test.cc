@@ -377,7 +377,7 @@ TEST_F(HeatMapTest, FrameworkStepsBeyondTheLimitAreCounted) {
     }
   }
   const HeatWindow window = Window(1, 10);
-  StepMap map(StepMap::By::kTime, window, /*framework_steps_max=*/5);
+  StepMap map(StepMap::By::kTime, window, /*sample=*/{}, /*framework_steps_max=*/5);
   Run(map, window);
   EXPECT_THAT(map.Take({}), HasSubstr("3 steps of frameworks were left out: one answer has 5"));
 }
@@ -402,6 +402,30 @@ TEST_F(HeatMapTest, ColumnsAreFewerWhereRanksAreMany) {
   EXPECT_EQ(HeatMatrix::ColumnsWithinLimit(10'000, 1'000), 1'000u);
   EXPECT_EQ(HeatMatrix::ColumnsWithinLimit(100'000, 1'000), limits::kViewHeatCellsMax / 100'000);
   EXPECT_EQ(HeatMatrix::ColumnsWithinLimit(limits::kViewHeatCellsMax * 2, 1'000), 1u);
+}
+
+// Barriers of stretches that were not read are not there, and no step is measured across them.
+TEST_F(HeatMapTest, ASampleComparesWithinItsStretchesOnly) {
+  AddRanks(3, "a", 10);
+  // Of 12 steps, the sample has 0 to 2 and 6 to 8; the others are as if their chunks were not read.
+  for (uint64_t step = 0; step < 12; ++step) {
+    if (step / 3 % 2 == 1) continue;
+    const uint64_t at_ns = kBase + step * kStepNs;
+    for (uint32_t stream = 0; stream < 3; ++stream) {
+      Barrier(stream, 100 + step, at_ns + kMs + (stream == 2 ? 100 * kUs : 0), at_ns + 5 * kMs);
+    }
+  }
+  const HeatWindow window = Window(12, 12);
+  const TimeSample sample{.from_ns = kBase, .stretch_ns = 3 * kStepNs, .every = 2};
+  StepMap map(StepMap::By::kTime, window, sample);
+  Run(map, window);
+  const HeatReading steps(map.Take({}), 3, 12);
+  EXPECT_THAT(steps.header, HasSubstr("a sample: one of every 2 stretches"));
+  EXPECT_THAT(steps.header, HasSubstr("\"complete\":false"));
+  for (const uint32_t unread : {3u, 4u, 5u, 9u, 10u, 11u}) {
+    EXPECT_THAT(steps.values[2][unread], IsNan()) << unread;
+  }
+  EXPECT_FLOAT_EQ(steps.values[2][1], 100 * kUs);
 }
 
 }  // namespace

@@ -99,6 +99,7 @@ std::string HeaderOf(const HeatAnswer& answer, const HeatMatrix& matrix,
       .Member("to", fmt::format("{}", answer.window.to_ns))
       .Member("columns", answer.window.columns)
       .Member("complete", answer.is_complete)
+      .Member("shift_ns", fmt::format("{}", answer.shift_ns))
       .Member("has_bounds", matrix.has_bounds());
   WriteSteps(answer.steps, json);
   json.Key("reason");

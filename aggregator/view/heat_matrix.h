@@ -108,6 +108,8 @@ struct HeatAnswer {
   std::string_view unit;
   HeatWindow window;  // `columns` are those of the answer, which has at most those of the matrix
   bool is_complete = true;
+  // How far from its time an event may be counted; 0: nowhere else.
+  uint64_t shift_ns = 0;
   std::vector<HeatRow> rows;  // those of the matrix
   std::optional<HeatSteps> steps;
   // Why no cell is known; empty if one is.

@@ -39,6 +39,8 @@ void LatenessMap::AddClosed() {
 void LatenessMap::Add(const Collective& collective) {
   // If its members cannot have met, nobody waited for the last one.
   if (collective.members.size() < 2 || collective.is_disjoint()) return;
+  // Of others some ranks' chunks were not read.
+  if (!sample_.HasWhole(collective.start_ns(), collective.last_arrival_ns())) return;
   std::optional<size_t> column;
   if (by_ == By::kStep) {
     column = axis_.ColumnOf(steps_->NumberOf(collective), *matrix_);
@@ -73,7 +75,8 @@ std::string LatenessMap::ExplainEmpty() const {
 absl::Status LatenessMap::Finish(ExportSummary& summary) {
   finder_->Finish(closed_);
   AddClosed();
-  answer_.is_complete = summary.counts.unreadable_chunks == 0;
+  answer_.is_complete = summary.counts.unreadable_chunks == 0 && sample_.is_all();
+  if (!sample_.is_all()) answer_.warnings.push_back(sample_.Describe());
   const bool has_steps = steps_->boundaries() > 0;
   if (by_ == By::kStep) {
     answer_.steps = has_steps ? axis_.Describe({}, "barrier") : HeatSteps{.source = "barrier"};

@@ -12,6 +12,7 @@
 #include "aggregator/view/barrier_steps.h"
 #include "aggregator/view/heat_matrix.h"
 #include "aggregator/view/step_axis.h"
+#include "aggregator/view/time_sample.h"
 
 namespace neurontrace {
 
@@ -27,7 +28,9 @@ class LatenessMap final : public Exporter {
  public:
   // kTime: the column of the arrival. kStep: the column of the step of BarrierSteps.
   enum class By : uint8_t { kTime, kStep };
-  LatenessMap(By by, const HeatWindow& window) : by_(by), axis_(window.columns) {
+  // Collectives that are not wholly in one stretch of the sample are left out.
+  LatenessMap(By by, const HeatWindow& window, const TimeSample& sample = {})
+      : by_(by), sample_(sample), axis_(window.columns) {
     answer_ = {.metric = "late", .unit = "ns", .window = window};
   }
 
@@ -48,6 +51,7 @@ class LatenessMap final : public Exporter {
   std::string ExplainEmpty() const;
 
   const By by_;
+  const TimeSample sample_;
   ShapeFieldTable fields_;
   std::optional<CollectiveFinder> finder_;
   std::vector<Collective> closed_;

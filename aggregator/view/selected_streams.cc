@@ -18,10 +18,29 @@ SelectedStreams::SelectedStreams(ChunkSource& source, const CaptureDescription& 
   }
 }
 
+void SelectedStreams::ReadOnly(const TimeSample& sample, const CaptureClocks& clocks) {
+  sample_ = sample;
+  for (const StreamDescription& stream : selected_.streams) {
+    if (stream.has_own_time()) continue;  // its times are in no window
+    clock_of_[stream.number] = &clocks.maps.For(stream.identity.worker, stream.clock_domain);
+  }
+}
+
 absl::Status SelectedStreams::ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
                                         std::vector<ChunkEntry>& entries) {
+  entries.clear();
+  if (digests_ != nullptr && digests_->HasAll(stream)) return absl::OkStatus();
   RETURN_IF_ERROR(source_.ReadIndex(stream, from, entries_max, entries));
   if (digests_ != nullptr) digests_->Mask(stream, entries);
+  if (sample_.is_all()) return absl::OkStatus();
+  const auto clock_of = clock_of_.find(stream);
+  if (clock_of == clock_of_.end()) return absl::OkStatus();
+  const ClockMap& clock = *clock_of->second;
+  for (ChunkEntry& entry : entries) {
+    const bool is_sampled = sample_.Overlaps(clock.ToReference(entry.first_timestamp_ns),
+                                             clock.ToReference(entry.last_timestamp_ns));
+    if (!is_sampled) entry.event_count = 0;
+  }
   return absl::OkStatus();
 }
 

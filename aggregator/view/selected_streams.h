@@ -6,8 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "aggregator/align/core/capture_clocks.h"
 #include "aggregator/timeline/chunk_source.h"
+#include "aggregator/view/time_sample.h"
 
 namespace neurontrace {
 
@@ -25,6 +28,10 @@ class SelectedStreams final : public ChunkSource {
                   const std::vector<uint32_t>& numbers, uint64_t chunks_max,
                   DigestFeed* digests = nullptr);
 
+  // Hides the events of chunks that are wholly outside a sample. `clocks` must outlive this. Called
+  // before anything is read.
+  void ReadOnly(const TimeSample& sample, const CaptureClocks& clocks);
+
   absl::StatusOr<CaptureDescription> Describe() override { return selected_; }
   absl::Status ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
                          std::vector<ChunkEntry>& entries) override;
@@ -39,6 +46,8 @@ class SelectedStreams final : public ChunkSource {
   ChunkSource& source_;
   const uint64_t chunks_max_;
   DigestFeed* const digests_;
+  TimeSample sample_;
+  absl::flat_hash_map<uint32_t, const ClockMap*> clock_of_;  // by number; of a sample
   CaptureDescription selected_;
   uint64_t chunks_read_ = 0;
   uint64_t chunks_refused_ = 0;

@@ -127,6 +127,37 @@ TEST_F(SelectedStreamsTest, ReportsDamagedChunksToTheSource) {
   EXPECT_EQ(exporter_.records, 3u);
 }
 
+TEST_F(SelectedStreamsTest, ReadsTheChunksOfASample) {
+  // One chunk a microsecond: stretches of two chunks, one in four of them.
+  AddStream(0, 40);
+  AddStream(1, 40);
+  CaptureClocks clocks;
+  SelectedStreams selected(source_, source_.description(), {0, 1}, 100);
+  selected.ReadOnly({.from_ns = 0, .stretch_ns = 2'000, .every = 4}, clocks);
+  Read(selected);
+  EXPECT_EQ(selected.chunks_read(), 20u);
+  EXPECT_EQ(exporter_.records, 20u);
+  EXPECT_EQ(exporter_.counts.unreadable_chunks, 0u);
+}
+
+TEST(TimeSampleTest, IsEvenOverTheWindow) {
+  // 100 streams of 1,000 chunks; a tenth of these may be read.
+  const TimeSample sample = TimeSample::Of(5'000, 1'005'000, 100, 100'000, 10'000);
+  EXPECT_EQ(sample.every, 16u);
+  EXPECT_EQ(sample.stretch_ns, 2'000u) << "two chunks";
+  uint64_t sampled = 0;
+  for (uint64_t at = 0; at < 1'000; ++at) {
+    if (sample.HasWhole(5'000 + at * 1'000, 5'000 + at * 1'000 + 999)) ++sampled;
+  }
+  EXPECT_EQ(sampled, 64u);
+  EXPECT_TRUE(sample.Overlaps(0, 5'000));
+  EXPECT_FALSE(sample.Overlaps(7'000, 36'999));
+  EXPECT_TRUE(sample.Overlaps(7'000, 37'000));
+  EXPECT_FALSE(sample.HasWhole(6'000, 37'000)) << "what is between two stretches was not read";
+  EXPECT_TRUE(TimeSample().HasWhole(1, UINT64_MAX - 1));
+  EXPECT_THAT(sample.Describe(), HasSubstr("one of every 16 stretches"));
+}
+
 TEST_F(SelectedStreamsTest, RefusalNamesTheChunkAndTheLimit) {
   AddStream(0, 1);
   SelectedStreams selected(source_, source_.description(), {0}, 0);

@@ -103,6 +103,8 @@ void StepMap::AddBarrier(const Collective& barrier) {
     const BarrierSteps::Left& left = barrier_steps_->left(member.stream);
     if (row_of_[member.stream] == kNoHeatRow || left.barrier == 0) continue;
     if (member.start_ns < left.left_ns) continue;
+    // Barriers between these two may not have been read.
+    if (!sample_.HasWhole(left.left_ns, member.start_ns)) continue;
     lengths_.push_back({left.barrier, member.start_ns - left.left_ns, &member});
   }
   std::sort(lengths_.begin(), lengths_.end(), [](const BarrierStep& a, const BarrierStep& b) {
@@ -184,6 +186,7 @@ bool StepMap::UseFrameworkSteps() {
 }
 
 void StepMap::AddWarnings() {
+  if (!sample_.is_all()) answer_.warnings.push_back(sample_.Describe());
   if (steps_unplaced_ > 0) {
     answer_.warnings.push_back(fmt::format(
         "{} steps of frameworks are of no worker of the capture, or of one of several with the "
@@ -203,7 +206,7 @@ absl::Status StepMap::Finish(ExportSummary& summary) {
   collective_finder_->Finish(closed_);
   AddBarriers();
   header_ = nullptr;
-  answer_.is_complete = summary.counts.unreadable_chunks == 0;
+  answer_.is_complete = summary.counts.unreadable_chunks == 0 && sample_.is_all();
   if (!UseFrameworkSteps() && by_ == By::kStep) answer_.steps = axis_.Describe({}, "barrier");
   if (answer_.steps) answer_.window.columns = static_cast<uint32_t>(answer_.steps->first.size());
   AddWarnings();

@@ -16,6 +16,7 @@
 #include "aggregator/view/barrier_steps.h"
 #include "aggregator/view/heat_matrix.h"
 #include "aggregator/view/step_axis.h"
+#include "aggregator/view/time_sample.h"
 
 namespace neurontrace {
 
@@ -31,10 +32,11 @@ class StepMap final : public Exporter {
  public:
   // kTime: a step has every column that it touches. kStep: it has its own.
   enum class By : uint8_t { kTime, kStep };
-  // Steps of frameworks that are kept. A test sets fewer.
-  explicit StepMap(By by, const HeatWindow& window,
+  // Steps between barriers that are not wholly in one stretch of the sample are left out. The last
+  // is how many steps of frameworks are kept; a test sets fewer.
+  explicit StepMap(By by, const HeatWindow& window, const TimeSample& sample = {},
                    size_t framework_steps_max = limits::kViewFrameworkStepsMax)
-      : by_(by), framework_steps_max_(framework_steps_max), axis_(window.columns) {
+      : by_(by), sample_(sample), framework_steps_max_(framework_steps_max), axis_(window.columns) {
     answer_ = {.metric = "step", .unit = "ns", .window = window};
   }
 
@@ -86,6 +88,7 @@ class StepMap final : public Exporter {
   void AddWarnings();
 
   const By by_;
+  const TimeSample sample_;
   const size_t framework_steps_max_;
   ShapeFieldTable fields_;
   const TimelineHeader* header_ = nullptr;  // until Finish

@@ -67,6 +67,12 @@ inline constexpr uint64_t kViewExactChunksMax = 400;
 inline constexpr size_t kDigestItemsMax = 32'768;
 // Stretches of time that a digest of level 0 distinguishes for each chunk, at least.
 inline constexpr uint64_t kDigestBinsOfChunk = 128;
+// Runs of bins that the sums of one digest have for each measure. Beyond, bins are merged at half
+// the resolution, as often as necessary.
+inline constexpr size_t kDigestRunsMax = 4'096;
+// Names that the sums of one digest distinguish. Further ones share "(other)"; then searches and
+// summaries read the digest's chunks.
+inline constexpr size_t kDigestSumNamesMax = 4'096;
 // Chunks behind a digest in which the ends of its spans are searched for. A span that is still open
 // then has no end in the digest, as it has none in an export.
 inline constexpr uint64_t kDigestHorizonChunks = 512;

@@ -24,6 +24,15 @@ constexpr MadeKind kKinds[] = {{"nrt_execute", "model_id", "queue"},
                                {"nrt_tensor_write", "tensor_id", "size"},
                                {"dmem_buf_copyin", "mem_handle", "size"}};
 
+// Returns bits that look random and are the same in each run: the finaliser of SplitMix64
+// (https://prng.di.unimi.it/splitmix64.c).
+uint64_t VariedBits(uint64_t number) {
+  number = (number + 1) * 0x9e3779b97f4a7c15u;
+  number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9u;
+  number = (number ^ (number >> 27)) * 0x94d049bb133111ebu;
+  return number ^ (number >> 31);
+}
+
 }  // namespace
 
 const std::string& MadeCapture::CrossingType() {
@@ -63,8 +72,10 @@ std::string MadeCapture::ColumnsOf(uint64_t sequence) const {
   const uint64_t step_ns = (kChunkNs - 4 * kMarginNs) / (spans + 1);
   for (uint64_t i = 0; i < spans; ++i) {
     const MadeKind& kind = kKinds[i % std::size(kKinds)];
-    const uint64_t at = begin_ns + 2 * kMarginNs + i * step_ns;
-    script.Span(kind.type, at, at + step_ns / 2, sequence * spans + i + 1, 7 + i % 3,
+    const uint64_t random = is_varied ? VariedBits(sequence * spans + i) : 0;
+    const uint64_t at = begin_ns + 2 * kMarginNs + i * step_ns + random % (step_ns / 4);
+    const uint64_t length_ns = step_ns / 2 - (random >> 32) % (step_ns / 4);
+    script.Span(kind.type, at, at + length_ns, sequence * spans + i + 1, 7 + i % 3,
                 {{kind.first_key, sequence * spans + i}, {kind.second_key, i % 17}});
   }
   script.Start(CrossingType(), begin_ns + kChunkNs - kMarginNs, sequence + 1, 7);

@@ -20,6 +20,9 @@ struct MadeCapture {
   uint32_t streams = 1;
   uint64_t seconds = 1;
   uint64_t spans = 500;
+  // Starts and lengths of spans vary, as real ones do. Otherwise all are alike, and a chunk
+  // compresses to a tenth of a real one's size.
+  bool is_varied = false;
 
   uint32_t events_per_chunk() const { return static_cast<uint32_t>(2 * spans + 2); }
   StreamIdentity IdentityOf(uint32_t stream) const;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page's questions cost at the server, by the size of the capture: a store is filled with
-// a chunk a second of every rank, digests are made, then layout, spans, heat map and search are
-// asked for as the page asks. Prints a table, and with --json FILE the same figures for programs;
-// asserts nothing.
+// a chunk a second of every rank, digests are made, then layout, spans, heat maps, searches and
+// summaries are asked for as the page asks. Prints a table, and with --json FILE the same figures
+// for programs; asserts nothing.
 //
 //   view_bench [--store DIR] [--sizes EVENTS:RANKS[,EVENTS:RANKS...]] [--views N] [--json FILE]
+//
+// With --ingest EVENTS:RANKS it measures instead what digests cost ingest: half of a store is
+// filled with and without the thread that makes them, in turn, --rounds N times each.
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -84,6 +87,7 @@ class ViewBench : private ViewClocks {
   ViewBench(std::string path, const BenchSize& size, uint64_t views)
       : path_(std::move(path)), views_asked_(views) {
     made_.streams = size.ranks;
+    made_.is_varied = true;
     made_.seconds =
         std::max<uint64_t>(size.events / (uint64_t{made_.events_per_chunk()} * size.ranks), 1);
     std::filesystem::remove_all(path_);
@@ -105,21 +109,22 @@ class ViewBench : private ViewClocks {
 
   // Returns the figures by name, in the order of the table.
   std::vector<std::pair<std::string, double>> Measure() {
-    const double events =
-        static_cast<double>(made_.streams * made_.seconds * made_.events_per_chunk());
+    const double events = this->events();
     Figure("ranks", made_.streams);
     Figure("events", events);
-    auto begin = BenchClock::now();
-    for (uint64_t sequence = 0; sequence < made_.seconds; ++sequence) PutSecond(sequence);
-    Figure("fill, s", MillisSince(begin) / 1'000);
+    Fill(0, made_.seconds);
+    Figure("fill, s", put_ms_ / 1'000);
+    Figure("fill, M events/s", events / put_ms_ / 1'000);
+    Figure("chunks, bytes an event", static_cast<double>(column_bytes_) / events);
     Figure("store, MiB", static_cast<double>(store_->bytes()) / (1 << 20));
     ResetPeakMemory();
-    begin = BenchClock::now();
+    auto begin = BenchClock::now();
     DigestService(DigestService::Deps{*store_, registry_}).RunPass();
     const double digest_ms = MillisSince(begin);
     Figure("digests, s", digest_ms / 1'000);
     Figure("digests, M events/s", events / digest_ms / 1'000);
     Figure("digests, bytes an event", static_cast<double>(store_->digests().Bytes()) / events);
+    ResetPeakMemory();
     begin = BenchClock::now();
     const std::string layout = ValueOrExit(views_->Layout(record_))->Json();
     Figure("layout, ms", MillisSince(begin));
@@ -127,11 +132,45 @@ class ViewBench : private ViewClocks {
     MeasureSpans();
     MeasureHeat();
     MeasureSearch();
+    MeasureSummary();
     Figure("peak RSS, MiB", ResidentMib("VmHWM:"));
     return std::move(figures_);
   }
 
+  // Stores the second half of a running capture. Returns the milliseconds that the store took.
+  double FillAlone() {
+    SetState(CaptureState::kRecording);
+    Fill(0, made_.seconds / 2);
+    put_ms_ = 0;
+    Fill(made_.seconds / 2, made_.seconds);
+    return put_ms_;
+  }
+  // The same beside the thread that makes digests, which the first half keeps busy.
+  double FillBesideDigests() {
+    SetState(CaptureState::kRecording);
+    Fill(0, made_.seconds / 2);
+    put_ms_ = 0;
+    DigestService service(DigestService::Deps{*store_, registry_});
+    service.Begin();
+    Fill(made_.seconds / 2, made_.seconds);
+    digest_bytes_ = store_->digests().Bytes();
+    service.End();
+    return put_ms_;
+  }
+  // Of digests that were made beside the last filling.
+  uint64_t digest_bytes() const { return digest_bytes_; }
+  double events() const {
+    return static_cast<double>(made_.streams * made_.seconds * made_.events_per_chunk());
+  }
+
  private:
+  void SetState(CaptureState state) {
+    record_.state = state;
+    if (!store_->captures().Put(record_, true).ok()) std::exit(1);
+  }
+  void Fill(uint64_t first, uint64_t end) {
+    for (uint64_t sequence = first; sequence < end; ++sequence) PutSecond(sequence);
+  }
   absl::StatusOr<CaptureClocks> ClocksOf(const CaptureRecord&) override { return CaptureClocks(); }
 
   void Figure(std::string name, double value) { figures_.emplace_back(std::move(name), value); }
@@ -163,7 +202,15 @@ class ViewBench : private ViewClocks {
         chunk.foreign_stops = {
             MadeCapture::EventTypes(), {{0, sequence, entry.first_timestamp_ns}}, true};
       }
-      ValueOrExit(store_->chunks().PutBatch(group));
+      // Only what the store does: making the chunks takes longer than storing them.
+      const auto begin = BenchClock::now();
+      for (const PutResult& put : ValueOrExit(store_->chunks().PutBatch(group))) {
+        if (put.outcome == PutOutcome::kStored) continue;
+        fmt::print(stderr, "view_bench: the store refused a chunk\n");
+        std::exit(1);
+      }
+      put_ms_ += MillisSince(begin);
+      column_bytes_ += columns.size() * group.size();
     }
   }
 
@@ -215,14 +262,39 @@ class ViewBench : private ViewClocks {
     Figure("viewport gzip p99, kB", gzip_kb.Quantile(0.99));
   }
 
-  void MeasureHeat() {
-    ViewRequest request;
+  static bool IsComplete(const std::string& answer) {
+    return answer.find("\"complete\":true") != std::string::npos;
+  }
+  // The number behind a member's name in an answer; 0 if it does not have it.
+  static double NumberOf(const std::string& answer, const std::string& name) {
+    const size_t at = answer.find(name);
+    if (at == std::string::npos) return 0;
+    return std::strtod(answer.c_str() + at + name.size(), nullptr);
+  }
+
+  std::string HeatOf(const std::string& metric, const std::string& what, ViewRequest request) {
     request.columns = kHeatColumns;
+    request.metric = metric;
     const auto begin = BenchClock::now();
-    const std::string map = ValueOrExit(views_->Heat(record_, request, {}));
-    Figure("heat map of all ranks, ms", MillisSince(begin));
+    std::string map = ValueOrExit(views_->Heat(record_, request, {}));
+    Figure(what + ", ms", MillisSince(begin));
+    return map;
+  }
+
+  void MeasureHeat() {
+    const std::string map = HeatOf("busy", "heat map of all ranks", {});
     Figure("heat map gzip, kB", static_cast<double>(GzipBytes(map)) / 1'000);
-    Figure("heat map is complete", map.find("\"complete\":true") != std::string::npos ? 1 : 0);
+    Figure("heat map columns", NumberOf(map, "\"columns\":"));
+    Figure("heat map times within, ms", NumberOf(map, "\"shift_ns\":\"") / 1e6);
+    Figure("heat map is complete", IsComplete(map) ? 1 : 0);
+    HeatOf("events", "heat map of events", {});
+    ViewRequest part;
+    const uint64_t length_ns = end_ns() - MadeCapture::kBaseNs;
+    part.from_ns = MadeCapture::kBaseNs + length_ns / 3;
+    part.to_ns = *part.from_ns + length_ns / 3;
+    Figure("heat map of a third is complete",
+           IsComplete(HeatOf("busy", "heat map of a third of the time", part)) ? 1 : 0);
+    HeatOf("late", "heat map of lateness", {});
   }
 
   void MeasureSearch() {
@@ -231,11 +303,23 @@ class ViewBench : private ViewClocks {
     request.limit = 200;
     auto begin = BenchClock::now();
     ValueOrExit(views_->Events(record_, request, {}));
-    Figure("first 200 hits, ms", MillisSince(begin));
+    Figure("list of 200 events, ms", MillisSince(begin));
     begin = BenchClock::now();
     const std::string counted = ValueOrExit(views_->Search(record_, request, {}));
-    Figure("exact count of hits, ms", MillisSince(begin));
-    Figure("search is complete", counted.find("\"complete\":true") != std::string::npos ? 1 : 0);
+    Figure("200 hits and exact count, ms", MillisSince(begin));
+    Figure("search is complete", IsComplete(counted) ? 1 : 0);
+    Figure("hits", NumberOf(counted, "\"total\":\""));
+    request.query = "name:absent";
+    begin = BenchClock::now();
+    ValueOrExit(views_->Search(record_, request, {}));
+    Figure("search without a hit, ms", MillisSince(begin));
+  }
+
+  void MeasureSummary() {
+    const auto begin = BenchClock::now();
+    const std::string summary = ValueOrExit(views_->Summary(record_, {}, {}));
+    Figure("summary of everything, ms", MillisSince(begin));
+    Figure("summary is complete", IsComplete(summary) ? 1 : 0);
   }
 
   const std::string path_;
@@ -247,6 +331,9 @@ class ViewBench : private ViewClocks {
   std::unique_ptr<Store> store_;
   std::unique_ptr<CaptureViews> views_;
   std::vector<std::pair<std::string, double>> figures_;
+  double put_ms_ = 0;  // of all chunks
+  uint64_t column_bytes_ = 0;
+  uint64_t digest_bytes_ = 0;
 };
 
 // Parses "1000000:100,10000000:1000".
@@ -269,17 +356,50 @@ std::vector<BenchSize> ParseSizes(const std::string& text) {
   return sizes;
 }
 
+// Prints what the thread that makes digests costs ingest.
+void MeasureIngest(const std::string& path, const BenchSize& size, uint64_t rounds) {
+  Sample alone;
+  Sample beside;
+  double events = 0;
+  uint64_t digest_bytes = 0;
+  for (uint64_t round = 0; round < rounds; ++round) {
+    for (const bool has_digests : {false, true}) {
+      ViewBench bench(path, size, 0);
+      events = bench.events() / 2;
+      has_digests ? beside.Add(bench.FillBesideDigests()) : alone.Add(bench.FillAlone());
+      if (has_digests) digest_bytes = bench.digest_bytes();
+    }
+  }
+  const double alone_ms = alone.Quantile(0.5);
+  const double beside_ms = beside.Quantile(0.5);
+  fmt::print("| ingest of {:.3g} M events, {} ranks, median of {} | |\n| --- | --- |\n",
+             events / 1e6, size.ranks, rounds);
+  fmt::print("| without digests, M events/s | {:.3g} |\n", events / alone_ms / 1'000);
+  fmt::print("| beside digests, M events/s | {:.3g} |\n", events / beside_ms / 1'000);
+  fmt::print("| slower by, % | {:.1f} |\n", (beside_ms / alone_ms - 1) * 100);
+  fmt::print("| digests made meanwhile, MiB | {:.3g} |\n",
+             static_cast<double>(digest_bytes) / (1 << 20));
+}
+
 int Main(int argc, char** argv) {
   std::string path = (std::filesystem::temp_directory_path() / "view_bench").string();
   std::string sizes = "1000000:100,10000000:1000,100000000:10000";
   std::string json_file;
+  std::string ingest;
   uint64_t views = 300;
+  uint64_t rounds = 5;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view option = argv[i];
     if (option == "--store") path = argv[i + 1];
     if (option == "--sizes") sizes = argv[i + 1];
     if (option == "--views") views = std::strtoull(argv[i + 1], nullptr, 10);
+    if (option == "--ingest") ingest = argv[i + 1];
+    if (option == "--rounds") rounds = std::strtoull(argv[i + 1], nullptr, 10);
     if (option == "--json") json_file = argv[i + 1];
+  }
+  if (!ingest.empty()) {
+    for (const BenchSize& size : ParseSizes(ingest)) MeasureIngest(path, size, rounds);
+    return 0;
   }
   std::vector<std::vector<std::pair<std::string, double>>> runs;
   for (const BenchSize& size : ParseSizes(sizes)) {

@@ -162,7 +162,8 @@ TEST_F(CaptureCommandTest, EndsWithTheOutcomeOfEachWorkerInTableAndJson) {
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitIncomplete);
   EXPECT_THAT(out_, HasSubstr("refused"));
   EXPECT_THAT(out_, HasSubstr("1 of 2 workers recorded (no tap: 1)\n"
-                              "began +410.0 us from the planned moment\n"));
+                              "began +410.0 us from the planned moment; not all their clocks were "
+                              "known when it was planned\n"));
   EXPECT_EQ(RunCli({"capture", "--duration", "1s", "--output", "json"}), kExitIncomplete);
   EXPECT_THAT(out_, HasSubstr("\"obstacle\": \"CAPTURE_OBSTACLE_NO_TAP\""));
   EXPECT_THAT(out_, HasSubstr("\"begin_offset_ns\": \"410000\""));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/time_units.h"
 #include "lib/trace/event_chunk.h"
 #include "lib/trace/event_chunk_test_support.h"
 
@@ -19,9 +20,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr uint64_t kMs = 1'000'000;
-constexpr uint64_t kSecond = 1'000 * kMs;
-constexpr uint64_t kStart = 1'000 * kSecond;
+constexpr uint64_t kMs = kNsPerSecond / 1'000;
+constexpr uint64_t kStart = 1'000 * kNsPerSecond;
 
 class CoreFeedTest : public testing::Test, private InsightSink {
  protected:
@@ -74,7 +74,7 @@ class CoreFeedTest : public testing::Test, private InsightSink {
 TEST_F(CoreFeedTest, JoinsSpansOverChunks) {
   Store({Event("nrt_execute", Phase::kStart, kStart, 1)});
   Store({Event("nrt_execute", Phase::kStop, kStart + 20 * kMs, 1)});
-  ShowOpen(kStart + 2 * kSecond);
+  ShowOpen(kStart + 2 * kNsPerSecond);
   ASSERT_THAT(seen_, SizeIs(1));
   EXPECT_EQ(seen_[0].core, 7u);
   EXPECT_EQ(seen_[0].kind, InsightClass::kExecute);
@@ -90,7 +90,7 @@ TEST_F(CoreFeedTest, PassesOnInTheOrderOfEnds) {
   Store({Event("nc_exec_running", Phase::kStart, kStart + 5 * kMs, 2, 9),
          Event("nc_exec_running", Phase::kStop, kStart + 25 * kMs, 2)});
   EXPECT_THAT(seen_, IsEmpty());
-  Store({Event("kbl_exec_pre", Phase::kStart, kStart + kSecond, 3, 10)});
+  Store({Event("kbl_exec_pre", Phase::kStart, kStart + kNsPerSecond, 3, 10)});
   ASSERT_THAT(seen_, SizeIs(2));
   EXPECT_EQ(seen_[0].kind, InsightClass::kRun);
   EXPECT_EQ(seen_[0].exec_id, 9u);
@@ -106,7 +106,7 @@ TEST_F(CoreFeedTest, PassesAnEnclosedEventOnBeforeTheOneThatEndsWithIt) {
          Event("cc_running", Phase::kStart, kStart + 5 * kMs, 2, 9),
          Event("nc_exec_running", Phase::kStop, kStart + 20 * kMs, 1),
          Event("cc_running", Phase::kStop, kStart + 20 * kMs, 2)});
-  ShowOpen(kStart + 2 * kSecond);
+  ShowOpen(kStart + 2 * kNsPerSecond);
   ASSERT_THAT(seen_, SizeIs(2));
   EXPECT_EQ(seen_[0].kind, InsightClass::kCollective);
   EXPECT_EQ(seen_[1].kind, InsightClass::kRun);
@@ -117,7 +117,7 @@ TEST_F(CoreFeedTest, JoinsPhysicalCores) {
          Event("nc_exec_running", Phase::kStart, kStart + 1 * kMs, 2, 9),
          Event("nc_exec_running", Phase::kStop, kStart + 20 * kMs, 1),
          Event("nc_exec_running", Phase::kStop, kStart + 22 * kMs, 2)});
-  ShowOpen(kStart + 2 * kSecond);
+  ShowOpen(kStart + 2 * kNsPerSecond);
   ASSERT_THAT(seen_, SizeIs(1));
   EXPECT_EQ(seen_[0].start_ns, kStart);
   EXPECT_EQ(seen_[0].end_ns, kStart + 22 * kMs);
@@ -127,14 +127,14 @@ TEST_F(CoreFeedTest, ShowsWhatIsOpenForLong) {
   Store({Event("enc_barrier", Phase::kStart, kStart, 1, 9)});
   ShowOpen(kStart + 100 * kMs);
   EXPECT_THAT(seen_, IsEmpty());
-  ShowOpen(kStart + 3 * kSecond);
+  ShowOpen(kStart + 3 * kNsPerSecond);
   ASSERT_THAT(seen_, SizeIs(1));
   EXPECT_TRUE(seen_[0].is_open);
   EXPECT_EQ(seen_[0].exec_id, 9u);
-  EXPECT_EQ(seen_[0].end_ns, kStart + 3 * kSecond);
+  EXPECT_EQ(seen_[0].end_ns, kStart + 3 * kNsPerSecond);
   // It ends after all.
-  Store({Event("enc_barrier", Phase::kStop, kStart + 4 * kSecond, 1)});
-  ShowOpen(kStart + 6 * kSecond);
+  Store({Event("enc_barrier", Phase::kStop, kStart + 4 * kNsPerSecond, 1)});
+  ShowOpen(kStart + 6 * kNsPerSecond);
   ASSERT_THAT(seen_, SizeIs(2));
   EXPECT_FALSE(seen_[1].is_open);
 }
@@ -148,7 +148,7 @@ TEST_F(CoreFeedTest, ForgetsOpenSpansWhoseStopMayBeLost) {
                            .first_timestamp_ns = kStart + 1,
                            .last_timestamp_ns = kStart + 9});
   Store({Event("kbl_exec_pre", Phase::kStart, kStart + 2 * kMs, 2)}, header);
-  ShowOpen(kStart + 5 * kSecond);
+  ShowOpen(kStart + 5 * kNsPerSecond);
   ASSERT_THAT(seen_, SizeIs(1));
   EXPECT_EQ(seen_[0].kind, InsightClass::kPrepare);
   EXPECT_EQ(Losses().lost_events, 5u);
@@ -161,10 +161,10 @@ TEST_F(CoreFeedTest, ForgetsOpenSpansWhoseStopMayBeLost) {
 TEST_F(CoreFeedTest, TakesAMissingChunkForALoss) {
   Store({Event("enc_barrier", Phase::kStart, kStart, 1)});
   ++next_sequence_;
-  Store({Event("kbl_exec_pre", Phase::kStart, kStart + kSecond, 2)});
+  Store({Event("kbl_exec_pre", Phase::kStart, kStart + kNsPerSecond, 2)});
   EXPECT_TRUE(Losses().lost_unknown);
   EXPECT_EQ(Losses().loss_begin_ns, kStart);
-  EXPECT_EQ(Losses().loss_end_ns, kStart + kSecond);
+  EXPECT_EQ(Losses().loss_end_ns, kStart + kNsPerSecond);
 }
 
 // After a restart the first chunk is any of its stream, and reports losses of before.
@@ -181,12 +181,12 @@ TEST_F(CoreFeedTest, BeginsWithAnyChunk) {
 TEST_F(CoreFeedTest, TakesASuspensionForALoss) {
   Store({Event("enc_barrier", Phase::kStart, kStart, 1)});
   ChunkHeader header;
-  header.canary_realtime_ns = kStart + 3 * kSecond;
-  header.suspensions.push_back({.begin_ns = kStart + 1, .end_ns = kStart + kSecond});
+  header.canary_realtime_ns = kStart + 3 * kNsPerSecond;
+  header.suspensions.push_back({.begin_ns = kStart + 1, .end_ns = kStart + kNsPerSecond});
   Store({}, header);
   EXPECT_TRUE(Losses().lost_unknown);
-  EXPECT_EQ(feed_.reached_ns(), kStart + 3 * kSecond);
-  ShowOpen(kStart + 5 * kSecond);
+  EXPECT_EQ(feed_.reached_ns(), kStart + 3 * kNsPerSecond);
+  ShowOpen(kStart + 5 * kNsPerSecond);
   EXPECT_THAT(seen_, IsEmpty());
 }
 
@@ -208,7 +208,7 @@ TEST_F(CoreFeedTest, ForgetsTheOldestOpenSpansBeyondTheLimit) {
   }
   Store(events);
   EXPECT_EQ(feed_.counters().forgotten, 3u);
-  ShowOpen(kStart + 5 * kSecond);
+  ShowOpen(kStart + 5 * kNsPerSecond);
   EXPECT_THAT(seen_, SizeIs(limits::kWatchOpenSpansMax));
 }
 
@@ -223,7 +223,7 @@ TEST_F(CoreFeedTest, KnowsAModelByItsNumberToo) {
   numbered.values.push_back({.bits = 55, .text = ""});
   Store({named, Event("kbl_exec_pre", Phase::kStop, kStart + 1, 1), numbered,
          Event("kbl_exec_post", Phase::kStop, kStart + 3, 2)});
-  ShowOpen(kStart + 5 * kSecond);
+  ShowOpen(kStart + 5 * kNsPerSecond);
   ASSERT_THAT(seen_, SizeIs(2));
   EXPECT_NE(seen_[0].model, 0u);
   EXPECT_EQ(seen_[0].model, seen_[1].model);

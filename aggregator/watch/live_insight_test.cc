@@ -15,6 +15,7 @@
 
 #include "aggregator/session/fake_session_environment.h"
 #include "lib/base/fake_task_runner.h"
+#include "lib/base/time_units.h"
 #include "lib/trace/event_chunk.h"
 #include "lib/trace/event_chunk_test_support.h"
 
@@ -25,8 +26,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr uint64_t kMs = 1'000'000;
-constexpr uint64_t kStepNs = 100 * kMs;
+constexpr uint64_t kMillisecondNs = kNsPerSecond / 1'000;
+constexpr uint64_t kStepNs = 100 * kMillisecondNs;
 constexpr uint64_t kStepsPerChunk = 5;
 constexpr uint32_t kRanks = 8;
 
@@ -83,17 +84,18 @@ class LiveInsightTest : public testing::Test {
   std::vector<OwnedEvent> Execution(uint32_t rank, uint64_t step, bool hangs) const {
     const uint64_t begin = epoch_ns_ + step * kStepNs;
     const uint64_t noise = (step * 7 + rank * 13) % 11 * 20'000;
-    const uint64_t enter = begin + (rank == slow_rank_ ? 60 : 40) * kMs + noise;
+    const uint64_t enter = begin + (rank == slow_rank_ ? 60 : 40) * kMillisecondNs + noise;
     const auto span = [&](const std::string& type, uint64_t from, uint64_t to, uint64_t number,
                           std::vector<OwnedEvent>& events) {
       events.push_back(Event(type, Phase::kStart, from, step * 8 + number, step + 1));
       if (to != 0) events.push_back(Event(type, Phase::kStop, to, step * 8 + number, step + 1));
     };
     std::vector<OwnedEvent> events;
-    span("nrt_execute", begin, hangs ? 0 : begin + 90 * kMs, 0, events);
-    span("kbl_exec_pre", begin + 1 * kMs, begin + 2 * kMs, 1, events);
-    span("nc_exec_running", begin + 10 * kMs, hangs ? 0 : begin + 80 * kMs, 2, events);
-    span("cc_running", enter, hangs ? 0 : begin + 80 * kMs, 3, events);
+    span("nrt_execute", begin, hangs ? 0 : begin + 90 * kMillisecondNs, 0, events);
+    span("kbl_exec_pre", begin + 1 * kMillisecondNs, begin + 2 * kMillisecondNs, 1, events);
+    span("nc_exec_running", begin + 10 * kMillisecondNs, hangs ? 0 : begin + 80 * kMillisecondNs, 2,
+         events);
+    span("cc_running", enter, hangs ? 0 : begin + 80 * kMillisecondNs, 3, events);
     return events;
   }
   void Store(uint32_t rank, const std::vector<OwnedEvent>& events) {
@@ -135,7 +137,7 @@ class LiveInsightTest : public testing::Test {
       if (rank != absent_rank) Store(rank, Execution(rank, step_, true));
     }
     for (int i = 0; i < seconds; ++i) {
-      clock_.AdvanceNs(1'000 * kMs);
+      clock_.AdvanceNs(1'000 * kMillisecondNs);
       Judge();
     }
   }

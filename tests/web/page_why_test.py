@@ -193,7 +193,7 @@ class PageWhy(PageCase):
 
     def test_watch_is_above_the_captures(self):
         self.sign_in()
-        self.wait_for_text(".now", r"No watch is on: *neurontrace watch on")
+        self.wait_for_text(".now", r"No watch is on:\s*neurontrace watch on")
         self.fleet.cli("watch", "on")
         self.addCleanup(self.fleet.cli, "watch", "off", check=False)
         self.sign_in()

@@ -268,7 +268,8 @@ AccuracyResult RunTrial(const AccuracyTrial& trial, bool has_text) {
                      .instance_id = fmt::format("i-{:04}", plan.instance_of(rank)),
                      .process = plan.process_of(rank),
                      .worker_gid = rank,
-                     .nc_idx = rank % plan.cores_per_process});
+                     .nc_idx = rank % plan.cores_per_process,
+                     .world_size = plan.ranks()});
   }
   InsightEngine engine(cores);
   for (uint16_t i = 0; i < plan.pp * 3; ++i) engine.NameModel(InsightModel(i), model.ModelName(i));

@@ -334,8 +334,8 @@ void FleetJudge::FindUnevenData(InsightReport& report) {
     if (!spread.has_value() && role.OwnSpread() >= kUnevenDataSpreadMin) {
       refusals_.AddGeneral(
           RefusalReason::kUnexplained,
-          "A step has one execution only, which does not tell uneven data from noise; name no "
-          "cause, or record a run with several executions in a step.",
+          "A step has one execution only, which does not tell uneven data from noise; record a "
+          "run with several microbatches in a step.",
           1);
     }
     if (spread.value_or(0) < kUnevenDataSpreadMin) continue;

@@ -46,7 +46,7 @@ inline constexpr double kSquareMedianToVariance = 0.4549;
 
 inline constexpr double kSlowTransferRatioMin = 1.35;
 inline constexpr uint32_t kTransferBlock = 16;       // executions of one least time
-inline constexpr uint32_t kTransferBlockMin = 8;     // of the block that fills
+inline constexpr uint32_t kTransferBlockMin = 4;     // of the block that fills
 inline constexpr double kTransferForgetting = 1.02;  // of the earlier least time, per block
 
 inline constexpr uint64_t kHangMinNs = 2'000'000'000;

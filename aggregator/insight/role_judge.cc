@@ -53,6 +53,29 @@ std::vector<PeerTable> MakeTables(const JudgeInput& input, const FleetRole& role
   return tables;
 }
 
+// Of the deviations of one core in one step: the mean product of two different ones. Returns the
+// median over cores and steps, which begin at column `begin`.
+double MedianProduct(const std::vector<double>& deviations, size_t columns, size_t begin,
+                     size_t period) {
+  std::vector<double> products;
+  for (size_t row = 0; row * columns < deviations.size(); ++row) {
+    for (size_t step = begin; step + period <= columns; step += period) {
+      double sum = 0;
+      double squares = 0;
+      double count = 0;
+      for (size_t i = step; i < step + period; ++i) {
+        const double x = deviations[row * columns + i];
+        if (std::isnan(x)) continue;
+        sum += x;
+        squares += x * x;
+        ++count;
+      }
+      if (count >= 2) products.push_back((sum * sum - squares) / (count * (count - 1)));
+    }
+  }
+  return MedianOf(products);
+}
+
 // The one that the verdict prints: of the phase if it passed the test itself.
 Quantity ReportedQuantity(const PeerExcess& excess, InsightPhase phase) {
   const Quantity of_phase = phase == InsightPhase::kDevice ? Quantity::kDevice : Quantity::kHost;
@@ -154,13 +177,15 @@ std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
   std::map<uint32_t, double> largest;  // by row, of the table that describes it
   // Whole steps have less noise than their executions; with one execution in a step they are equal.
   const size_t count = tables_.size() + (role_.period > 1 ? 1 : 0);
-  for (size_t i = 0; i < count; ++i) {
+  // Executions of a step that have their data in common are not so many independent observations.
+  const bool has_common = CommonSpread().value_or(0) >= kUnevenDataSpreadMin;
+  for (size_t i = has_common ? tables_.size() : 0; i < count; ++i) {
     const std::vector<PeerExcess> excesses = table(i).FindExcesses();
     if (excesses.empty()) continue;
     const TableMedians medians(table(i));
     for (const PeerExcess& excess : excesses) {
-      const double longer = table(i).per_step() *
-                            table(i).ExcessOf(excess.row, excess.window, OwnOf, medians.own);
+      const double longer =
+          table(i).per_step() * table(i).ExcessOf(excess.row, excess.window, OwnOf, medians.own);
       const auto known = largest.find(excess.row);
       // A model tells more than a step does.
       if (known != largest.end() && (i == tables_.size() || known->second >= longer)) continue;
@@ -277,28 +302,24 @@ std::optional<double> RoleJudge::CommonSpread() const {
       sources.push_back({table.exec_id(column), &table, column});
   }
   std::sort(sources.begin(), sources.end());
-  std::vector<double> products;
+  // A deviation of log own work from what the core usually has; not a number where absent.
+  const size_t columns = sources.size();
+  std::vector<double> deviations(role_.cores.size() * columns, NAN);
   for (size_t row = 0; row < role_.cores.size(); ++row) {
     std::map<const PeerTable*, double> usual;
     for (const PeerTable& table : tables_)
       usual[&table] = std::log(table.RatioOf(Quantity::kOwn, row, kExecutionsKept));
-    for (size_t begin = 0; begin + role_.period <= sources.size(); begin += role_.period) {
-      double sum = 0;
-      double squares = 0;
-      double count = 0;
-      for (size_t i = begin; i < begin + role_.period; ++i) {
-        const Source& source = sources[i];
-        if (source.table->at(row, source.column) == nullptr) continue;
-        const double x =
-            source.table->x(Quantity::kOwn, row, source.column) - usual[source.table];
-        sum += x;
-        squares += x * x;
-        ++count;
-      }
-      if (count >= 2) products.push_back((sum * sum - squares) / (count * (count - 1)));
+    for (size_t i = 0; i < columns; ++i) {
+      const PeerTable& table = *sources[i].table;
+      deviations[row * columns + i] =
+          table.x(Quantity::kOwn, row, sources[i].column) - usual[&table];
     }
   }
-  return std::sqrt(std::max(0.0, MedianOf(products) / kSquareMedianToVariance));
+  // Nobody tells where a step begins: it is where its executions have the most in common.
+  double most = 0;
+  for (size_t begin = 0; begin < role_.period; ++begin)
+    most = std::max(most, MedianProduct(deviations, columns, begin, role_.period));
+  return std::sqrt(most / kSquareMedianToVariance);
 }
 
 }  // namespace neurontrace

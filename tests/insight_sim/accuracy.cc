@@ -87,10 +87,11 @@ class TrialMaker {
  private:
   FleetPlan PlanOf(uint32_t number, const Noise& noise) {
     FleetPlan plan;
-    plan.dp = options_.is_quick ? 8 : 32;
-    plan.pp = options_.is_quick ? 2 : 4;
-    plan.tp = options_.is_quick ? 4 : 8;
-    plan.processes_per_instance = options_.is_quick ? 2 : 8;
+    const bool is_small = options_.is_quick || options_.is_small;
+    plan.dp = is_small ? 8 : 32;
+    plan.pp = is_small ? 2 : 4;
+    plan.tp = is_small ? 4 : 8;
+    plan.processes_per_instance = is_small ? 2 : 8;
     plan.steps = 40;
     plan.seed = options_.first_seed + number;
     plan.noise_low = noise.low;

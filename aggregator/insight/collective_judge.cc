@@ -21,8 +21,10 @@ using OperationKey = std::tuple<InsightClass, uint32_t, uint32_t>;  // kind, mod
 // One operation of one group, over its members.
 struct GroupOperation {
   std::vector<uint32_t> members;
-  double sum = 0;               // of the members' recent means
-  double least_now = INFINITY;  // the transfer: the last to arrive waits for nobody
+  double sum = 0;  // of the members' means
+  // The transfer: in each execution the last to arrive waits for nobody, so the least over members
+  // and executions has no wait.
+  double least_now = INFINITY;
   double least_before = INFINITY;
   double per_step = 0;
   double step_ns = 0;
@@ -32,40 +34,63 @@ struct GroupOperation {
 };
 using GroupOperations = std::map<uint64_t, GroupOperation>;  // by group
 
+std::map<uint64_t, size_t> CountMembers(const JudgeInput& input, const Fleet& fleet) {
+  std::map<uint64_t, size_t> members;
+  for (const uint32_t core : fleet.cores) {
+    const CoreHistory& history = *input.histories[core];
+    for (uint32_t i = 0; i < history.group_count; ++i) ++members[history.groups[i]];
+  }
+  return members;
+}
+
 std::map<OperationKey, GroupOperations> CollectOperations(const JudgeInput& input,
-                                                          const Fleet& fleet,
-                                                          const RefusalList& refusals) {
+                                                          const Fleet& fleet) {
   std::map<OperationKey, GroupOperations> result;
+  // Refused cores too: without the last to arrive, the wait for it would look like a transfer.
+  for (const uint32_t core : fleet.cores) {
+    const CoreHistory& history = *input.histories[core];
+    for (const CoreOperation& operation : history.known_operations()) {
+      if (operation.kind == InsightClass::kHostBarrier) continue;
+      GroupOperation& of_group = result[{operation.kind, operation.model, operation.op}]
+                                       [history.groups[operation.group]];
+      of_group.members.push_back(core);
+      of_group.sum += operation.mean;
+      of_group.least_now = std::min(of_group.least_now, operation.recent_least());
+      // A member without a history leaves the group without one.
+      of_group.least_before = std::min<double>(of_group.least_before, operation.earlier_least);
+    }
+  }
+  return result;
+}
+
+// Steps and frequencies, of the roles' cores.
+void AddSteps(const JudgeInput& input, const Fleet& fleet,
+              std::map<OperationKey, GroupOperations>& operations) {
   for (const FleetRole& role : fleet.roles) {
     for (const uint32_t core : role.cores) {
-      if (refusals.IsRefused(core)) continue;
       const CoreHistory& history = *input.histories[core];
       for (const CoreOperation& operation : history.known_operations()) {
-        if (operation.kind == InsightClass::kHostBarrier) continue;
-        GroupOperation& of_group = result[{operation.kind, operation.model, operation.op}]
-                                         [history.groups[operation.group]];
-        const double now = operation.recent_mean();
-        of_group.members.push_back(core);
-        of_group.sum += now;
-        of_group.least_now = std::min(of_group.least_now, now);
-        // A member without a history leaves the group without one.
-        of_group.least_before = std::min<double>(of_group.least_before, operation.least_mean);
+        const auto key = operations.find({operation.kind, operation.model, operation.op});
+        if (key == operations.end()) continue;
+        GroupOperation& of_group = key->second[history.groups[operation.group]];
         of_group.per_step = static_cast<double>(operation.total) * role.period /
                             static_cast<double>(std::max<uint64_t>(1, history.executions));
         of_group.step_ns = role.step_ns;
       }
     }
   }
-  return result;
 }
 
-bool IsSlow(const GroupOperations& groups, uint64_t group) {
+// `in_group`: the cores of the group, whether they take part in this operation or not.
+bool IsSlow(const GroupOperations& groups, uint64_t group, size_t in_group) {
   const GroupOperation& operation = groups.at(group);
   if (operation.members.size() < 2 || operation.least_before <= 0) return false;
+  // Who is not known to take part may be the last to arrive.
+  if (operation.members.size() < in_group) return false;
   if (operation.least_now < kSlowTransferRatioMin * operation.least_before) return false;
-  if (operation.wait() >= kSlowTransferWaitShareMax * operation.increase()) return false;
   std::vector<double> others;
   for (const auto& [other, figures] : groups) {
+    if (figures.members.size() > operation.members.size()) return false;
     if (other != group && figures.members.size() >= 2) others.push_back(figures.least_now);
   }
   return others.empty() || operation.least_now >= kSlowTransferRatioMin * MedianOf(others);
@@ -104,8 +129,7 @@ Verdict Describe(const JudgeInput& input, uint64_t group, const OperationKey& ke
 
 }  // namespace
 
-std::vector<Verdict> JudgeCollectives(const JudgeInput& input, const Fleet& fleet,
-                                      const RefusalList& refusals) {
+std::vector<Verdict> JudgeCollectives(const JudgeInput& input, const Fleet& fleet) {
   // All slow operations of a group have one cause.
   struct Worst {
     const GroupOperation* operation = nullptr;
@@ -113,11 +137,13 @@ std::vector<Verdict> JudgeCollectives(const JudgeInput& input, const Fleet& flee
     double increase = 0;
     double sum = 0;  // over its slow operations, per step
   };
-  const auto operations = CollectOperations(input, fleet, refusals);
+  auto operations = CollectOperations(input, fleet);
+  AddSteps(input, fleet, operations);
+  const std::map<uint64_t, size_t> members = CountMembers(input, fleet);
   std::map<uint64_t, Worst> by_group;
   for (const auto& [key, groups] : operations) {
     for (const auto& [group, operation] : groups) {
-      if (!IsSlow(groups, group)) continue;
+      if (!IsSlow(groups, group, members.at(group))) continue;
       Worst& worst = by_group[group];
       const double increase = operation.increase() * operation.per_step;
       worst.sum += increase;

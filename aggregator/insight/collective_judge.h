@@ -11,8 +11,7 @@ namespace neurontrace {
 
 // Returns a verdict for each group of the fleet whose collectives transfer for longer than they
 // did, and longer than those of other groups, while nobody arrives late. Its suspects are the
-// members of the group. Cores that are refused are not asked.
-std::vector<Verdict> JudgeCollectives(const JudgeInput& input, const Fleet& fleet,
-                                      const RefusalList& refusals);
+// members of the group. Groups with a member that is not in the capture are not judged.
+std::vector<Verdict> JudgeCollectives(const JudgeInput& input, const Fleet& fleet);
 
 }  // namespace neurontrace

@@ -31,6 +31,21 @@ struct CoreExecution {
   float host() const { return submit + pre + post + gap; }
   float own() const { return device + host(); }
   float length() const { return own() + met; }
+  // Adds a later execution, so that this stands for a step that ends with it.
+  void AddPart(const CoreExecution& part) {
+    exec_id = part.exec_id;
+    end_ns = part.end_ns;
+    model = part.model;
+    collectives += part.collectives;
+    submit += part.submit;
+    pre += part.pre;
+    device += part.device;
+    met += part.met;
+    post += part.post;
+    gap += part.gap;
+    io += part.io;
+    memory += part.memory;
+  }
   // What stands for the model where it is unknown.
   uint32_t key() const { return model != 0 ? model : collectives; }
 };
@@ -41,17 +56,16 @@ struct CoreOperation {
   uint32_t model = 0;
   InsightClass kind = InsightClass::kCollective;
   uint8_t group = 0;  // index into CoreHistory::groups
-  uint8_t current_count = 0;
-  bool has_previous = false;
-  float current_sum = 0;    // ns, of the block that fills
-  float previous_mean = 0;  // of the last full block
-  float least_mean = 0;     // of the blocks before it; 0: none
+  float mean = 0;            // ns, recent executions count most
+  float current_least = 0;   // of the block that fills
+  float previous_least = 0;  // of the last full block
+  float earlier_least = 0;   // of the blocks before it; 0: none
   uint32_t total = 0;
   uint64_t last_exec_id = 0;
 
   void Add(float length_ns);
-  // The mean of the last 16 to 31, or of fewer if there are no more.
-  double recent_mean() const;
+  // Of the block that fills, or of the last full one if that has too few executions.
+  double recent_least() const;
 };
 
 // A span without a stop so far. A plain value.

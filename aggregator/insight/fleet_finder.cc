@@ -231,11 +231,11 @@ class DisagreementCounter {
 };
 
 // Cores that meet leave together. One instance has one clock, so its cores' executions with one id
-// end at about the same time; elsewhere the times between executions agree.
+// end at about the same time. Lengths of executions are no evidence: those of a slow core are
+// longer, where its peers wait for it in a later one.
 void RefuseContradictions(const JudgeInput& input, FleetRole& role, RefusalList& refusals) {
   const double tolerance = std::max(kContradictionMinNs, kContradictionStepShare * role.step_ns);
   DisagreementCounter ends(role.cores.size(), tolerance);
-  DisagreementCounter lengths(role.cores.size(), tolerance);
   absl::flat_hash_map<std::string_view, std::pair<uint32_t, uint64_t>> instances;
   for (uint32_t row = 0; row < role.cores.size(); ++row) {
     const CoreHistory& history = *input.histories[role.cores[row]];
@@ -250,16 +250,14 @@ void RefuseContradictions(const JudgeInput& input, FleetRole& role, RefusalList&
       const CoreExecution& execution = history.latest(i);
       ends.Add(instance, execution.exec_id, row,
                static_cast<double>(static_cast<int64_t>(execution.end_ns - origin)));
-      lengths.Add(0, execution.exec_id, row, execution.length());
     }
   }
   const auto& by_end = ends.Count();
-  const auto& by_length = lengths.Count();
   std::vector<uint32_t> kept;
   for (uint32_t row = 0; row < role.cores.size(); ++row) {
     const uint32_t core = role.cores[row];
     const auto executions = input.histories[core]->in_window();
-    const uint32_t disagreements = std::max(by_end[row], by_length[row]);
+    const uint32_t disagreements = by_end[row];
     if (disagreements < kContradictionShareMin * static_cast<double>(executions)) {
       kept.push_back(core);
       continue;

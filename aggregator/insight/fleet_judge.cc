@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -41,7 +41,7 @@ FleetJudge::FleetJudge(const JudgeInput& input, const Fleet& fleet, RefusalList&
 
 void FleetJudge::Judge(InsightReport& report) {
   FindUnevenRoles(report);
-  std::vector<Suspects> suspects;
+  std::vector<SlowCore> candidates;
   bool all_are_judged = true;
   for (size_t role = 0; role < roles_.size(); ++role) {
     if (!CanJudge(roles_[role])) {
@@ -49,8 +49,11 @@ void FleetJudge::Judge(InsightReport& report) {
       continue;
     }
     if (!roles_[role].costs_enough()) continue;
-    for (Suspects& found : FindSuspects(role)) suspects.push_back(std::move(found));
+    const std::vector<SlowCore> found = FindCandidates(role);
+    candidates.insert(candidates.end(), found.begin(), found.end());
   }
+  // An instance or a process can have cores of several roles.
+  std::vector<Suspects> suspects = JoinCandidates(candidates);
   RefuseIndistinct(suspects);
   for (const Suspects& named : suspects) report.verdicts.push_back(Describe(named));
   for (const uint32_t core : fleet_.cores) all_are_judged &= !refusals_.IsRefused(core);
@@ -81,9 +84,9 @@ bool FleetJudge::CanJudge(const RoleJudge& role) {
   return false;
 }
 
-std::vector<FleetJudge::Suspects> FleetJudge::FindSuspects(size_t role) {
+std::vector<SlowCore> FleetJudge::FindCandidates(size_t role) {
   bool too_many = false;
-  const std::vector<SlowCore> candidates =
+  std::vector<SlowCore> candidates =
       roles_[role].has_peers() ? roles_[role].FindSlowCores(too_many) : std::vector<SlowCore>();
   if (too_many) {
     for (const SlowCore& slow : candidates) {
@@ -93,13 +96,13 @@ std::vector<FleetJudge::Suspects> FleetJudge::FindSuspects(size_t role) {
     }
     return {};
   }
-  std::vector<Suspects> suspects = JoinCandidates(role, candidates);
-  RefuseUnexplained(roles_[role], suspects);
-  return suspects;
+  for (SlowCore& slow : candidates) slow.role = role;
+  RefuseUnexplained(roles_[role], candidates);
+  return candidates;
 }
 
 std::vector<FleetJudge::Suspects> FleetJudge::JoinCandidates(
-    size_t role, const std::vector<SlowCore>& candidates) const {
+    const std::vector<SlowCore>& candidates) const {
   std::vector<Suspects> result;
   std::vector<SlowCore> alone = candidates;
   for (const bool is_instance : {true, false}) {
@@ -114,7 +117,7 @@ std::vector<FleetJudge::Suspects> FleetJudge::JoinCandidates(
     for (const SlowCore& candidate : alone) slow[owner_of(candidate.core)].push_back(candidate);
     for (const auto& [owner, cores] : slow) {
       if (cores.size() < 2 || cores.size() * 2 <= judged[owner]) continue;
-      result.push_back({.role = role, .kind = KindOf(cores, is_instance), .cores = cores});
+      result.push_back({.kind = KindOf(cores, is_instance), .cores = cores});
     }
     std::erase_if(alone, [&](const SlowCore& candidate) {
       const auto& cores = slow[owner_of(candidate.core)];
@@ -122,8 +125,12 @@ std::vector<FleetJudge::Suspects> FleetJudge::JoinCandidates(
     });
   }
   for (const SlowCore& candidate : alone)
-    result.push_back({.role = role, .kind = KindOf({candidate}, false), .cores = {candidate}});
-  for (Suspects& suspects : result) suspects.excess_ns = suspects.slowest().excess_ns;
+    result.push_back({.kind = KindOf({candidate}, false), .cores = {candidate}});
+  for (Suspects& suspects : result) {
+    std::sort(suspects.cores.begin(), suspects.cores.end(),
+              [](const SlowCore& a, const SlowCore& b) { return a.core < b.core; });
+    suspects.excess_ns = suspects.slowest().excess_ns;
+  }
   return result;
 }
 
@@ -142,31 +149,27 @@ VerdictKind FleetJudge::KindOf(const std::vector<SlowCore>& cores, bool is_insta
 }
 
 // The frontier must add up, or nobody of the role is named.
-void FleetJudge::RefuseUnexplained(const RoleJudge& role, std::vector<Suspects>& suspects) {
+void FleetJudge::RefuseUnexplained(const RoleJudge& role, std::vector<SlowCore>& candidates) {
   std::vector<uint32_t> rows;
   uint32_t window = kWindows.front();
-  for (const Suspects& of_cause : suspects) {
-    for (const SlowCore& slow : of_cause.cores) {
-      rows.push_back(slow.row);
-      window = std::min(window, slow.window);
-    }
+  for (const SlowCore& slow : candidates) {
+    rows.push_back(slow.row);
+    window = std::min(window, slow.window);
   }
   const Frontier frontier = role.FindFrontier(rows, window);
   const bool is_explained =
-      suspects.empty() ? !role.IsWorthNaming(frontier.unexplained_ns) : frontier.AddsUp();
+      candidates.empty() ? !role.IsWorthNaming(frontier.unexplained_ns) : frontier.AddsUp();
   if (is_explained) {
-    if (!suspects.empty()) explained_ns_ = std::max(explained_ns_, frontier.explained_ns);
+    if (!candidates.empty()) explained_ns_ = std::max(explained_ns_, frontier.explained_ns);
     return;
   }
   const std::string missing =
       "The own work of the candidates explains less than 80 % of the wait; record the events of "
       "collectives, barriers and executions of all workers.";
   refusals_.Add(RefusalReason::kUnexplained, frontier.leader, missing);
-  for (const Suspects& of_cause : suspects) {
-    for (const SlowCore& slow : of_cause.cores)
-      refusals_.Add(RefusalReason::kUnexplained, slow.core, missing);
-  }
-  suspects.clear();
+  for (const SlowCore& slow : candidates)
+    refusals_.Add(RefusalReason::kUnexplained, slow.core, missing);
+  candidates.clear();
 }
 
 // A victim whose wait is not recorded as one has the same excess as its cause.
@@ -196,20 +199,20 @@ void FleetJudge::RefuseIndistinct(std::vector<Suspects>& suspects) {
 }
 
 Verdict FleetJudge::Describe(const Suspects& suspects) const {
-  const RoleJudge& role = roles_[suspects.role];
   const SlowCore& slowest = suspects.slowest();
+  const RoleJudge& role = roles_[slowest.role];
   const SlowCore& first = suspects.cores.front();
-  const PeerTable& table = role.tables()[slowest.table];
+  const PeerTable& table = role.table(slowest.table);
   Verdict verdict;
   verdict.kind = suspects.kind;
   std::vector<uint32_t> rows;
   for (const SlowCore& slow : suspects.cores) {
     verdict.suspects.push_back(slow.core);
-    rows.push_back(slow.row);
+    if (slow.role == slowest.role) rows.push_back(slow.row);
   }
   verdict.phase = slowest.phase;
   verdict.role = role.Name(slowest.table);
-  verdict.peers = static_cast<uint32_t>(role.role().cores.size() - suspects.cores.size());
+  verdict.peers = static_cast<uint32_t>(role.role().cores.size() - rows.size());
   verdict.ratio = slowest.ratio;
   verdict.z = slowest.z;
   verdict.executions = slowest.held;
@@ -249,7 +252,7 @@ void FleetJudge::FindCollective(const RoleJudge& role, Verdict& verdict) const {
     for (const CoreOperation& operation : history.known_operations()) {
       Waits& waits = operations[{operation.kind, history.groups[operation.group], operation.op,
                                  operation.model}];
-      const double mean = operation.recent_mean();
+      const double mean = operation.mean;
       waits.op = operation.op;
       waits.least = std::min(waits.least, mean);
       if (!is_waiting) continue;
@@ -324,17 +327,23 @@ void FleetJudge::FindUnevenRoles(InsightReport& report) const {
   }
 }
 
-void FleetJudge::FindUnevenData(InsightReport& report) const {
+void FleetJudge::FindUnevenData(InsightReport& report) {
   for (const RoleJudge& role : roles_) {
     if (!role.has_peers() || !role.costs_enough()) continue;
-    double spread = 0;
-    for (const PeerTable& table : role.tables()) spread = std::max(spread, table.OwnSpread());
-    if (spread < kUnevenDataSpreadMin) continue;
+    const std::optional<double> spread = role.CommonSpread();
+    if (!spread.has_value() && role.OwnSpread() >= kUnevenDataSpreadMin) {
+      refusals_.AddGeneral(
+          RefusalReason::kUnexplained,
+          "A step has one execution only, which does not tell uneven data from noise; record a "
+          "run with several microbatches in a step.",
+          1);
+    }
+    if (spread.value_or(0) < kUnevenDataSpreadMin) continue;
     Verdict verdict;
     verdict.kind = VerdictKind::kUnevenData;
     verdict.role = role.Name(0);
     verdict.peers = static_cast<uint32_t>(role.role().cores.size());
-    verdict.ratio = std::exp(spread);
+    verdict.ratio = std::exp(*spread);
     verdict.cost_ns = static_cast<uint64_t>(role.wait_ns());
     verdict.step_ns = static_cast<uint64_t>(role.step_ns());
     verdict.waiting = verdict.peers;

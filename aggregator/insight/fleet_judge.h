@@ -23,9 +23,8 @@ class FleetJudge {
   void Judge(InsightReport& report);
 
  private:
-  // Candidates with one cause. `role` indexes roles_.
+  // Candidates with one cause.
   struct Suspects {
-    size_t role = 0;
     VerdictKind kind = VerdictKind::kSlowCore;
     std::vector<SlowCore> cores;  // ascending
     double excess_ns = 0;
@@ -34,16 +33,16 @@ class FleetJudge {
 
   // Refuses roles that nobody can be named in. Returns true if candidates are to be looked for.
   bool CanJudge(const RoleJudge& role);
-  std::vector<Suspects> FindSuspects(size_t role);
+  std::vector<SlowCore> FindCandidates(size_t role);
   // Joins the candidates of an instance, then those of a process.
-  std::vector<Suspects> JoinCandidates(size_t role, const std::vector<SlowCore>& candidates) const;
+  std::vector<Suspects> JoinCandidates(const std::vector<SlowCore>& candidates) const;
   VerdictKind KindOf(const std::vector<SlowCore>& cores, bool is_instance) const;
-  void RefuseUnexplained(const RoleJudge& role, std::vector<Suspects>& suspects);
+  void RefuseUnexplained(const RoleJudge& role, std::vector<SlowCore>& candidates);
   void RefuseIndistinct(std::vector<Suspects>& suspects);
   Verdict Describe(const Suspects& suspects) const;
   void FindCollective(const RoleJudge& role, Verdict& verdict) const;
   void FindUnevenRoles(InsightReport& report) const;
-  void FindUnevenData(InsightReport& report) const;
+  void FindUnevenData(InsightReport& report);
   void AddSums(InsightReport& report) const;
 
   const JudgeInput& input_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -52,6 +53,8 @@ class HangJudge {
   std::map<OpenKey, OpenOperation> FindOpen() const;
   // Returns nullptr if the core never took part in it.
   const CoreOperation* MembershipOf(uint32_t core, const OpenKey& key) const;
+  // False if a rank of the job, or a member that other groups have, is not in the capture.
+  bool AreAllMembersKnown(const OpenKey& key, size_t count) const;
   bool WaitsElsewhere(uint32_t core) const;
   bool HasFailed(uint32_t core) const;
   Members ExamineMembers(const OpenKey& key, const OpenOperation& open) const;
@@ -115,6 +118,29 @@ const CoreOperation* HangJudge::MembershipOf(uint32_t core, const OpenKey& key) 
       return &operation;
   }
   return nullptr;
+}
+
+bool HangJudge::AreAllMembersKnown(const OpenKey& key, size_t count) const {
+  const std::string& job = input_.cores[fleet_.cores.front()].job;
+  uint32_t present = 0;
+  uint32_t world = 0;
+  for (const InsightCore& core : input_.cores) {
+    if (core.job != job) continue;
+    ++present;
+    world = std::max(world, core.world_size);
+  }
+  if (present < world) return false;
+  std::map<uint64_t, size_t> sizes;  // of the groups with the same operation
+  for (const uint32_t core : fleet_.cores) {
+    const CoreHistory& history = *input_.histories[core];
+    for (const CoreOperation& operation : history.known_operations()) {
+      if (operation.kind == std::get<0>(key) &&
+          operation.op == static_cast<uint32_t>(std::get<2>(key)))
+        ++sizes[history.groups[operation.group]];
+    }
+  }
+  return std::all_of(sizes.begin(), sizes.end(),
+                     [&](const auto& group) { return group.second <= count; });
 }
 
 bool HangJudge::WaitsElsewhere(uint32_t core) const {
@@ -191,8 +217,14 @@ void HangJudge::AddVerdict(const OpenKey& key, const OpenOperation& open,
                   "Silent while others wait for it, and nobody knows whether its stream is alive; "
                   "check its agent's connection.");
   }
-  if (!members.absent.empty()) return add(VerdictKind::kHangNotEntered, members.absent);
-  if (members.silent.empty() && !members.is_explained) add(VerdictKind::kHangInside, open.inside);
+  if (!members.absent.empty()) add(VerdictKind::kHangNotEntered, members.absent);
+  if (!members.absent.empty() || !members.silent.empty() || members.is_explained) return;
+  if (AreAllMembersKnown(key, members.count)) return add(VerdictKind::kHangInside, open.inside);
+  for (const uint32_t core : open.inside) {
+    refusals_.Add(RefusalReason::kCoverage, core,
+                  "They wait in one operation, and a member of it may not be in the capture; record "
+                  "all workers of the job.");
+  }
 }
 
 std::vector<Verdict> HangJudge::Judge() {

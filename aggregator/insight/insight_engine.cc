@@ -98,7 +98,7 @@ void InsightEngine::Impl::RefuseLimits(const JudgeInput& input, RefusalList& ref
   if (groups > 0) {
     refusals.AddGeneral(
         RefusalReason::kLimit,
-        "Events of a core's groups beyond the first 4: these groups are not judged.", groups);
+        "Events of a core's groups beyond the first 8: these groups are not judged.", groups);
   }
   if (open > 0) {
     refusals.AddGeneral(RefusalReason::kLimit,
@@ -126,7 +126,7 @@ InsightReport InsightEngine::Impl::Judge(std::span<const CoreCondition> conditio
     if (!hangs.empty()) refusals.Withdraw(RefusalReason::kTooShort, fleet.cores);
     std::move(hangs.begin(), hangs.end(), std::back_inserter(report.verdicts));
     FleetJudge(input, fleet, refusals).Judge(report);
-    std::vector<Verdict> slow = JudgeCollectives(input, fleet, refusals);
+    std::vector<Verdict> slow = JudgeCollectives(input, fleet);
     std::move(slow.begin(), slow.end(), std::back_inserter(report.verdicts));
     for (const FleetRole& role : fleet.roles) steps.push_back(role.step_ns);
   }

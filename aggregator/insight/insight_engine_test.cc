@@ -192,9 +192,73 @@ TEST_F(InsightEngineTest, NoiseAboveTheExcessNamesNobody) {
     EXPECT_EQ(verdict.kind, VerdictKind::kUnevenData) << Texts(report);
 }
 
-TEST_F(InsightEngineTest, LargeSpreadWithoutAPersistentCoreIsUnevenData) {
+// Two models in a step; the lengths differ from step to step and core to core.
+double LengthOf(uint32_t core, uint32_t draw) {
+  return 0.6 +
+         0.8 * static_cast<double>((core * 7919 + draw * 104'729 + core * draw * 31) % 97) / 97;
+}
+
+TEST_F(InsightEngineTest, WorkThatAStepHasInCommonIsUnevenData) {
+  fleet_.plan = [](uint32_t core, uint32_t execution, FleetWork& work) {
+    work.model = execution % 2 == 0 ? 0x100 : 0x200;
+    work.device *= LengthOf(core, execution / 2);
+  };
+  ExpectOnly(RunAndJudge(96), VerdictKind::kUnevenData, {}, InsightPhase::kDevice);
+}
+
+TEST_F(InsightEngineTest, NoiseOfSingleExecutionsIsNoUnevenData) {
+  fleet_.plan = [](uint32_t core, uint32_t execution, FleetWork& work) {
+    work.model = execution % 2 == 0 ? 0x100 : 0x200;
+    work.device *= LengthOf(core, execution);
+  };
+  ExpectNobody(RunAndJudge(96));
+}
+
+TEST_F(InsightEngineTest, OneExecutionInAStepDoesNotTellUnevenDataFromNoise) {
   fleet_.noise = 0.25;
-  ExpectOnly(RunAndJudge(), VerdictKind::kUnevenData, {}, InsightPhase::kDevice);
+  ExpectRefused(RunAndJudge(), RefusalReason::kUnexplained, {});
+}
+
+// The slow core's peers in other groups wait for it in the second execution of a step only.
+TEST_F(InsightEngineTest, NamesACoreThatOthersWaitForInALaterExecution) {
+  uint32_t now = 0;
+  fleet_.plan = [&now](uint32_t core, uint32_t execution, FleetWork& work) {
+    now = execution;
+    work.model = execution % 2 == 0 ? 0x100 : 0x200;
+    if (core == 5 && execution % 2 == 0) work.device *= 1.5;
+  };
+  fleet_.group_of = [&now](uint32_t core) { return now % 2 == 0 ? 1 + core / 4 : uint64_t{9}; };
+  ExpectOnly(RunAndJudge(96), VerdictKind::kSlowCore, {5}, InsightPhase::kDevice);
+}
+
+TEST_F(InsightEngineTest, AHostWhoseCoresHaveDifferentRolesIsOneSlowHost) {
+  fleet_ = LockStepFleet(32, 4);  // 8 in an instance, of which 4 have each role
+  conditions_.resize(32);
+  fleet_.plan = [](uint32_t core, uint32_t, FleetWork& work) {
+    work.model = core % 2 == 0 ? 0x100 : 0x200;
+    if (core >= 8 && core < 16) work.pre += 20;
+  };
+  ExpectOnly(RunAndJudge(), VerdictKind::kSlowHost, {8, 9, 10, 11, 12, 13, 14, 15},
+             InsightPhase::kPre);
+}
+
+// Each core of the group is the last to arrive now and then, so all means contain waits.
+TEST_F(InsightEngineTest, WaitsThatGrowAreNoSlowCollective) {
+  fleet_.plan = [](uint32_t core, uint32_t execution, FleetWork& work) {
+    work.model = execution % 2 == 0 ? 0x100 : 0x200;
+    if (execution >= 40) work.device *= LengthOf(core, execution);
+  };
+  ExpectNobody(RunAndJudge(96));
+}
+
+TEST_F(InsightEngineTest, AGroupWithAMemberThatIsRefusedIsJudgedWithIt) {
+  fleet_.plan = [](uint32_t core, uint32_t execution, FleetWork& work) {
+    if (core == 5 && execution >= 50) work.device *= 2;
+  };
+  Run(84);
+  conditions_[5].lost_events = 3;
+  for (const Verdict& verdict : Judge().verdicts)
+    EXPECT_NE(verdict.kind, VerdictKind::kSlowCollective);
 }
 
 TEST_F(InsightEngineTest, MostCoresOfAnInstanceAreASlowHost) {
@@ -289,9 +353,9 @@ TEST_F(InsightEngineTest, ASlowTransferIsASlowCollective) {
   EXPECT_GE(report.verdicts[0].ratio, 1.5);
 }
 
-TEST_F(InsightEngineTest, ATransferOfLessThanOneAndAHalfIsNone) {
+TEST_F(InsightEngineTest, ATransferOfLessThanOnePointThreeFiveIsNone) {
   fleet_.plan = [](uint32_t, uint32_t execution, FleetWork& work) {
-    work.transfer = execution < 50 ? 10 : 14;
+    work.transfer = execution < 50 ? 10 : 13;
   };
   ExpectNobody(RunAndJudge(84));
 }
@@ -568,6 +632,13 @@ TEST_F(HangTest, AllInsideIsAHangInside) {
   ASSERT_THAT(report.verdicts, SizeIs(1)) << Texts(report);
   EXPECT_EQ(report.verdicts[0].kind, VerdictKind::kHangInside);
   EXPECT_EQ(report.verdicts[0].suspects, AllCores());
+}
+
+TEST_F(HangTest, RefusesAHangInsideIfARankIsNotInTheCapture) {
+  fleet_.cores[0].world_size = 17;
+  HangAt20({});
+  StayAlive(3 * kSecond);
+  ExpectRefused(Judge(), RefusalReason::kCoverage, AllCores());
 }
 
 TEST_F(HangTest, AnEndedProcessIsADeadWorker) {

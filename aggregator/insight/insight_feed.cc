@@ -122,7 +122,9 @@ void InsightFeed::FindCores() {
                      .instance_id = worker.instance_id,
                      .process = (nth << 32) | worker.pid,
                      .worker_gid = streams_[i].rank.worker_gid.value_or(-1),
-                     .nc_idx = stream.identity.nc_idx};
+                     .nc_idx = stream.identity.nc_idx,
+                     .world_size = static_cast<uint32_t>(
+                         std::clamp<int64_t>(world_of(streams_[i]), 0, UINT32_MAX))};
     if (core.job.empty() && nameless_worlds.size() > 1) {
       core.job = fmt::format("world of {}", world_of(streams_[i]));
     }

@@ -41,11 +41,13 @@ inline constexpr double kFillShareMin = 0.5;
 inline constexpr double kUnevenRoleRatioMin = 1.10;
 inline constexpr double kUnevenRoleWaitShareMin = 0.5;  // of the difference
 inline constexpr double kUnevenDataSpreadMin = 0.05;
+// Of a normal distribution: the median of the squares, as a share of the variance.
+inline constexpr double kSquareMedianToVariance = 0.4549;
 
-inline constexpr double kSlowTransferRatioMin = 1.5;
-inline constexpr double kSlowTransferWaitShareMax = 0.5;  // of the increase
-inline constexpr uint32_t kTransferBlock = 16;            // executions of one mean
-inline constexpr double kTransferForgetting = 1.02;       // of the least mean, per block
+inline constexpr double kSlowTransferRatioMin = 1.35;
+inline constexpr uint32_t kTransferBlock = 16;       // executions of one least time
+inline constexpr uint32_t kTransferBlockMin = 4;     // of the block that fills
+inline constexpr double kTransferForgetting = 1.02;  // of the earlier least time, per block
 
 inline constexpr uint64_t kHangMinNs = 2'000'000'000;
 inline constexpr uint64_t kHangFactor = 8;  // of the 99th percentile
@@ -65,7 +67,7 @@ inline constexpr double kPeriodAgreementMin = 0.90;
 // Kept for each core.
 inline constexpr size_t kExecutionsKept = 96;
 inline constexpr size_t kOperationsKept = 38;
-inline constexpr size_t kGroupsKept = 4;
+inline constexpr size_t kGroupsKept = 8;
 inline constexpr size_t kOpenKept = 4;
 inline constexpr size_t kModelNamesMax = 4096;
 inline constexpr size_t kModelNameBytesMax = 256;

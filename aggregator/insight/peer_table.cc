@@ -69,6 +69,45 @@ PeerTable::PeerTable(const JudgeInput& input, const FleetRole& role, uint32_t mo
     CompareWithPeers(quantity);
 }
 
+PeerTable::PeerTable(const FleetRole& role, const std::vector<PeerTable>& tables)
+    : model_(tables.empty() ? 0 : tables.front().model_), rows_(role.cores.size()), per_step_(1) {
+  struct Source {
+    uint64_t exec_id;
+    const PeerTable* table;
+    size_t column;
+  };
+  std::vector<Source> sources;
+  for (const PeerTable& table : tables) {
+    for (size_t column = 0; column < table.columns_; ++column)
+      sources.push_back({table.exec_ids_[column], &table, column});
+  }
+  std::sort(sources.begin(), sources.end(),
+            [](const Source& a, const Source& b) { return a.exec_id < b.exec_id; });
+  const size_t length = std::min<size_t>(std::max(1u, role.period), sources.size());
+  columns_ = length == 0 ? 0 : sources.size() / length;
+  const size_t first = sources.size() - columns_ * length;
+  cells_.assign(rows_ * columns_, nullptr);
+  sums_.resize(rows_ * columns_);
+  least_met_.assign(columns_, std::numeric_limits<double>::infinity());
+  for (size_t column = 0; column < columns_; ++column) {
+    const Source* const step = sources.data() + first + column * length;
+    exec_ids_.push_back(step[length - 1].exec_id);
+    for (size_t row = 0; row < rows_; ++row) {
+      CoreExecution& sum = sums_[row * columns_ + column];
+      const bool is_complete = std::all_of(step, step + length, [&](const Source& source) {
+        const CoreExecution* const one = source.table->at(row, source.column);
+        if (one != nullptr) sum.AddPart(*one);
+        return one != nullptr;
+      });
+      if (!is_complete) continue;
+      cells_[row * columns_ + column] = &sum;
+      least_met_[column] = std::min<double>(least_met_[column], sum.met);
+    }
+  }
+  for (const Quantity quantity : {Quantity::kOwn, Quantity::kDevice, Quantity::kHost})
+    CompareWithPeers(quantity);
+}
+
 void PeerTable::ChooseColumns(const JudgeInput& input, const FleetRole& role) {
   std::vector<uint64_t> ids;
   uint64_t all = 0;
@@ -298,12 +337,6 @@ double PeerTable::OwnSpread() const {
     spreads.push_back(RobustDeviation(values));
   }
   return MedianOf(spreads);
-}
-
-double PeerTable::Transfer(uint32_t window) const {
-  std::vector<double> least(least_met_.begin() + static_cast<std::ptrdiff_t>(FirstColumn(window)),
-                            least_met_.end());
-  return MedianOf(least);
 }
 
 }  // namespace neurontrace

@@ -37,7 +37,14 @@ struct PeerExcess {
 // Used by one thread at a time.
 class PeerTable {
  public:
+  PeerTable(PeerTable&&) = default;
+  PeerTable& operator=(PeerTable&&) = default;
+  PeerTable(const PeerTable&) = delete;
+  PeerTable& operator=(const PeerTable&) = delete;
   PeerTable(const JudgeInput& input, const FleetRole& role, uint32_t model);
+  // The whole steps of a role: each cell is the sum of a core's executions in one step. A wait that
+  // an execution causes can fall into a later one of its step, so costs are compared by step.
+  PeerTable(const FleetRole& role, const std::vector<PeerTable>& tables);
 
   uint32_t model() const { return model_; }
   size_t rows() const { return rows_; }
@@ -78,8 +85,7 @@ class PeerTable {
   std::optional<Lead> FindLead(uint32_t window, const std::vector<bool>& excluded) const;
   // The spread of log own work over the cores of one execution, median over executions.
   double OwnSpread() const;
-  // The least time in collectives and barriers, median over the window.
-  double Transfer(uint32_t window) const;
+  uint64_t exec_id(size_t column) const { return exec_ids_[column]; }
 
  private:
   void ChooseColumns(const JudgeInput& input, const FleetRole& role);
@@ -106,6 +112,7 @@ class PeerTable {
   size_t columns_ = 0;
   double per_step_ = 0;
   std::vector<uint64_t> exec_ids_;  // by column
+  std::vector<CoreExecution> sums_;  // of steps; cells_ point into it
   std::vector<const CoreExecution*> cells_;
   std::vector<double> least_met_;  // by column
   std::array<std::vector<float>, kQuantities> x_;

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <compare>
+#include <map>
+#include <utility>
 
 #include "aggregator/insight/robust_figures.h"
 
@@ -41,6 +44,38 @@ double MedianOfRow(const PeerTable& table, size_t row, PeerTable::Figure figure)
   return MedianOf(values);
 }
 
+std::vector<PeerTable> MakeTables(const JudgeInput& input, const FleetRole& role) {
+  std::vector<PeerTable> tables;
+  for (const uint32_t model : role.models) {
+    PeerTable table(input, role, model);
+    if (table.columns() >= kExecutionsMin) tables.push_back(std::move(table));
+  }
+  return tables;
+}
+
+// Of the deviations of one core in one step: the mean product of two different ones. Returns the
+// median over cores and steps, which begin at column `begin`.
+double MedianProduct(const std::vector<double>& deviations, size_t columns, size_t begin,
+                     size_t period) {
+  std::vector<double> products;
+  for (size_t row = 0; row * columns < deviations.size(); ++row) {
+    for (size_t step = begin; step + period <= columns; step += period) {
+      double sum = 0;
+      double squares = 0;
+      double count = 0;
+      for (size_t i = step; i < step + period; ++i) {
+        const double x = deviations[row * columns + i];
+        if (std::isnan(x)) continue;
+        sum += x;
+        squares += x * x;
+        ++count;
+      }
+      if (count >= 2) products.push_back((sum * sum - squares) / (count * (count - 1)));
+    }
+  }
+  return MedianOf(products);
+}
+
 // The one that the verdict prints: of the phase if it passed the test itself.
 Quantity ReportedQuantity(const PeerExcess& excess, InsightPhase phase) {
   const Quantity of_phase = phase == InsightPhase::kDevice ? Quantity::kDevice : Quantity::kHost;
@@ -74,11 +109,8 @@ bool Frontier::AddsUp() const {
   return explained_ns >= kExplainedShareMin * (explained_ns + unexplained_ns);
 }
 
-RoleJudge::RoleJudge(const JudgeInput& input, const FleetRole& role) : input_(input), role_(role) {
-  for (const uint32_t model : role.models) {
-    PeerTable table(input, role, model);
-    if (table.columns() >= kExecutionsMin) tables_.push_back(std::move(table));
-  }
+RoleJudge::RoleJudge(const JudgeInput& input, const FleetRole& role)
+    : input_(input), role_(role), tables_(MakeTables(input, role)), steps_(role, tables_) {
   for (const uint32_t window : kWindows) {
     const double wait = WaitIn(window, {});
     if (window == kWindows.front() || IsWorthNaming(wait)) wait_ns_ = wait;
@@ -97,11 +129,14 @@ bool RoleJudge::IsWorthNaming(double ns_per_step) const {
   return ns_per_step >= kCostMinNs && ns_per_step >= kCostShareMin * role_.step_ns;
 }
 
+uint32_t RoleJudge::StepsIn(uint32_t window) const {
+  double most = 1;
+  for (const PeerTable& table : tables_) most = std::max(most, table.per_step());
+  return std::max(1u, static_cast<uint32_t>(std::lround(window / most)));
+}
+
 double RoleJudge::WaitIn(uint32_t window, const std::vector<bool>& excluded) const {
-  double wait = 0;
-  for (const PeerTable& table : tables_)
-    wait += table.per_step() * table.MeanWait(window, excluded);
-  return wait;
+  return steps_.MeanWait(StepsIn(window), excluded);
 }
 
 double RoleJudge::OwnPerStep(size_t row) const {
@@ -130,36 +165,43 @@ double RoleJudge::MetShare() const {
 }
 
 std::string RoleJudge::Name(size_t table) const {
-  const std::string name = input_.ModelName(tables_[table].model());
-  if (role_.has_models) return name;
-  return fmt::format("executions with {} collectives", tables_[table].model());
+  const uint32_t model = this->table(table).model();
+  const std::string of = table < tables_.size() ? "" : "steps of ";
+  if (role_.has_models) return of + input_.ModelName(model);
+  return fmt::format("{}executions with {} collectives", of, model);
 }
 
 std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
   std::vector<SlowCore> result;
   too_many = false;
-  for (size_t i = 0; i < tables_.size(); ++i) {
-    const PeerTable& table = tables_[i];
-    const std::vector<PeerExcess> excesses = table.FindExcesses();
+  std::map<uint32_t, double> largest;  // by row, of the table that describes it
+  // Whole steps have less noise than their executions; with one execution in a step they are equal.
+  const size_t count = tables_.size() + (role_.period > 1 ? 1 : 0);
+  // Executions of a step that have their data in common are not so many independent observations.
+  const bool has_common = CommonSpread().value_or(0) >= kUnevenDataSpreadMin;
+  for (size_t i = has_common ? tables_.size() : 0; i < count; ++i) {
+    const std::vector<PeerExcess> excesses = table(i).FindExcesses();
     if (excesses.empty()) continue;
-    const TableMedians medians(table);
+    const TableMedians medians(table(i));
     for (const PeerExcess& excess : excesses) {
-      // In lock step, others wait as much longer as its own work is longer.
-      const double longer = table.ExcessOf(excess.row, excess.window, OwnOf, medians.own);
-      const double less_wait = -table.ExcessOf(excess.row, excess.window, MetOf, medians.met);
-      const double excess_ns = table.per_step() * std::min(longer, less_wait);
-      if (excess_ns <= 0) continue;
-      const auto known = std::find_if(result.begin(), result.end(),
-                                      [&](const SlowCore& slow) { return slow.row == excess.row; });
-      if (known == result.end()) {
-        result.push_back(Describe(excess, i, medians));
-        result.back().excess_ns = excess_ns;
-        continue;
-      }
-      const double both = known->excess_ns + excess_ns;
-      if (excess_ns > known->excess_ns) *known = Describe(excess, i, medians);
-      known->excess_ns = both;
+      const double longer =
+          table(i).per_step() * table(i).ExcessOf(excess.row, excess.window, OwnOf, medians.own);
+      const auto known = largest.find(excess.row);
+      // A model tells more than a step does.
+      if (known != largest.end() && (i == tables_.size() || known->second >= longer)) continue;
+      if (known != largest.end())
+        std::erase_if(result, [&](const SlowCore& slow) { return slow.row == excess.row; });
+      largest[excess.row] = longer;
+      result.push_back(Describe(excess, i, medians));
     }
+  }
+  const TableMedians of_steps(steps_);
+  for (SlowCore& slow : result) {
+    // In lock step, others wait as much longer in a step as its own work is longer.
+    const uint32_t steps = slow.table < tables_.size() ? StepsIn(slow.window) : slow.window;
+    const double longer = steps_.ExcessOf(slow.row, steps, OwnOf, of_steps.own);
+    const double less_wait = -steps_.ExcessOf(slow.row, steps, MetOf, of_steps.met);
+    slow.excess_ns = std::min(longer, less_wait);
   }
   std::erase_if(result, [&](const SlowCore& slow) { return !IsWorthNaming(slow.excess_ns); });
   std::sort(result.begin(), result.end(),
@@ -172,7 +214,7 @@ std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
 
 SlowCore RoleJudge::Describe(const PeerExcess& excess, size_t at,
                              const TableMedians& medians) const {
-  const PeerTable& table = tables_[at];
+  const PeerTable& table = this->table(at);
   SlowCore slow = {
       .core = role_.cores[excess.row], .row = excess.row, .table = at, .window = excess.window};
   double largest = 0;
@@ -200,7 +242,7 @@ SlowCore RoleJudge::Describe(const PeerExcess& excess, size_t at,
 }
 
 void RoleJudge::FindOnset(SlowCore& slow) const {
-  const PeerTable& table = tables_[slow.table];
+  const PeerTable& table = this->table(slow.table);
   for (size_t column = table.columns(); column > 0; --column) {
     const CoreExecution* execution = table.at(slow.row, column - 1);
     if (execution == nullptr) continue;
@@ -219,27 +261,65 @@ Frontier RoleJudge::FindFrontier(const std::vector<uint32_t>& suspect_rows, uint
   for (const uint32_t row : suspect_rows) excluded[row] = true;
   Frontier frontier;
   frontier.explained_ns = std::max(0.0, WaitIn(window, {}) - WaitIn(window, excluded));
-  std::vector<double> leads(role_.cores.size(), 0);
-  for (const PeerTable& table : tables_) {
-    const auto lead = table.FindLead(window, excluded);
-    if (lead) leads[lead->row] += table.per_step() * lead->lead_ns;
-  }
-  const auto most = std::max_element(leads.begin(), leads.end());
-  frontier.unexplained_ns = *most;
-  frontier.leader = role_.cores[static_cast<size_t>(most - leads.begin())];
+  const auto lead = steps_.FindLead(StepsIn(window), excluded);
+  if (!lead) return frontier;
+  frontier.unexplained_ns = lead->lead_ns;
+  frontier.leader = role_.cores[lead->row];
   return frontier;
 }
 
 uint32_t RoleJudge::CountWaiting(const SlowCore& slow,
                                  const std::vector<uint32_t>& suspect_rows) const {
-  const PeerTable& table = tables_[slow.table];
-  const double enough = table.MeanWait(slow.window, {}) / 2;
+  const uint32_t steps = slow.table < tables_.size() ? StepsIn(slow.window) : slow.window;
+  const double enough = steps_.MeanWait(steps, {}) / 2;
   uint32_t waiting = 0;
-  for (size_t row = 0; row < table.rows(); ++row) {
+  for (size_t row = 0; row < steps_.rows(); ++row) {
     if (std::find(suspect_rows.begin(), suspect_rows.end(), row) != suspect_rows.end()) continue;
-    if (table.WaitOf(row, slow.window) >= enough) ++waiting;
+    if (steps_.WaitOf(row, steps) >= enough) ++waiting;
   }
   return waiting;
+}
+
+double RoleJudge::OwnSpread() const {
+  double spread = 0;
+  for (const PeerTable& table : tables_) spread = std::max(spread, table.OwnSpread());
+  return spread;
+}
+
+std::optional<double> RoleJudge::CommonSpread() const {
+  if (role_.period < 2) return std::nullopt;
+  struct Source {
+    uint64_t exec_id;
+    const PeerTable* table;
+    size_t column;
+    std::strong_ordering operator<=>(const Source& other) const {
+      return exec_id <=> other.exec_id;
+    }
+  };
+  std::vector<Source> sources;
+  for (const PeerTable& table : tables_) {
+    for (size_t column = 0; column < table.columns(); ++column)
+      sources.push_back({table.exec_id(column), &table, column});
+  }
+  std::sort(sources.begin(), sources.end());
+  // A deviation of log own work from what the core usually has; not a number where absent.
+  const size_t columns = sources.size();
+  std::vector<double> deviations(role_.cores.size() * columns, NAN);
+  for (size_t row = 0; row < role_.cores.size(); ++row) {
+    std::map<const PeerTable*, double> usual;
+    for (const PeerTable& table : tables_)
+      usual[&table] = std::log(table.RatioOf(Quantity::kOwn, row, kExecutionsKept));
+    for (size_t i = 0; i < columns; ++i) {
+      const PeerTable& table = *sources[i].table;
+      deviations[row * columns + i] =
+          table.x(Quantity::kOwn, row, sources[i].column) - usual[&table];
+    }
+  }
+  // Nobody tells where a step begins: it is where its executions have the most in common.
+  double most = 0;
+  for (size_t begin = 0; begin < role_.period; ++begin)
+    most = std::max(most, MedianProduct(deviations, columns, begin, role_.period));
+  return std::sqrt(most / kSquareMedianToVariance);
 }
 
 }  // namespace neurontrace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ enum class GapFill : uint8_t { kNothing = 0, kTensorIo, kMemory };
 // excesses are per step. A plain value.
 struct SlowCore {
   uint32_t core = 0;
+  size_t role = 0;                     // of its fleet
   uint32_t row = 0;                    // in its role's tables
   size_t table = 0;                    // the table in which its excess is largest
   uint32_t window = 0;                 // executions
@@ -51,7 +53,10 @@ class RoleJudge {
   RoleJudge(const JudgeInput& input, const FleetRole& role);
 
   const FleetRole& role() const { return role_; }
-  const std::vector<PeerTable>& tables() const { return tables_; }
+  // One for each model; the last is that of whole steps.
+  const PeerTable& table(size_t number) const {
+    return number < tables_.size() ? tables_[number] : steps_;
+  }
   // False if too few executions are common to the cores.
   bool has_executions() const { return !tables_.empty(); }
   bool has_peers() const;
@@ -73,6 +78,12 @@ class RoleJudge {
   double MetShare() const;
   // How many cores but the suspects wait for at least half of the mean wait.
   uint32_t CountWaiting(const SlowCore& slow, const std::vector<uint32_t>& suspect_rows) const;
+  // The deviation, within a step, of log own work that the executions of a core have in common, as
+  // the lengths of its sequences make it. Noise of single executions, and what a core always has,
+  // do not count. Nothing with one execution in a step, which does not tell.
+  std::optional<double> CommonSpread() const;
+  // The largest spread of log own work over the cores of one execution.
+  double OwnSpread() const;
   // The model of a table, or what stands for it.
   std::string Name(size_t table) const;
 
@@ -80,11 +91,14 @@ class RoleJudge {
   struct TableMedians;
   SlowCore Describe(const PeerExcess& excess, size_t table, const TableMedians& medians) const;
   void FindOnset(SlowCore& slow) const;
+  // So many executions of the most frequent model, in steps.
+  uint32_t StepsIn(uint32_t window) const;
   double WaitIn(uint32_t window, const std::vector<bool>& excluded) const;
 
   const JudgeInput& input_;
   const FleetRole& role_;
   std::vector<PeerTable> tables_;
+  PeerTable steps_;
   double wait_ns_ = 0;
   bool costs_enough_ = false;
 };

@@ -22,23 +22,21 @@ size_t MetBucket(uint64_t length_ns) {
 }  // namespace
 
 void CoreOperation::Add(float length_ns) {
-  current_sum += length_ns;
-  ++total;
-  if (++current_count < kTransferBlock) return;
-  if (has_previous) {
-    const float forgotten = least_mean * static_cast<float>(kTransferForgetting);
-    least_mean = least_mean == 0 ? previous_mean : std::min(forgotten, previous_mean);
+  if (total > 0 && total % kTransferBlock == 0) {
+    if (total > kTransferBlock) {
+      const float forgotten = earlier_least * static_cast<float>(kTransferForgetting);
+      earlier_least = earlier_least == 0 ? previous_least : std::min(forgotten, previous_least);
+    }
+    previous_least = current_least;
   }
-  previous_mean = current_sum / static_cast<float>(current_count);
-  has_previous = true;
-  current_sum = 0;
-  current_count = 0;
+  current_least = total % kTransferBlock == 0 ? length_ns : std::min(current_least, length_ns);
+  ++total;
+  mean += (length_ns - mean) / static_cast<float>(std::min(total, kTransferBlock));
 }
 
-double CoreOperation::recent_mean() const {
-  const double previous = has_previous ? kTransferBlock : 0;
-  const double count = previous + current_count;
-  return count == 0 ? 0 : (previous * previous_mean + current_sum) / count;
+double CoreOperation::recent_least() const {
+  const uint32_t in_block = total == 0 ? 0 : (total - 1) % kTransferBlock + 1;
+  return in_block >= kTransferBlockMin || total <= kTransferBlock ? current_least : previous_least;
 }
 
 void IntervalCover::Add(uint64_t start_ns, uint64_t end_ns) {

@@ -87,10 +87,11 @@ class TrialMaker {
  private:
   FleetPlan PlanOf(uint32_t number, const Noise& noise) {
     FleetPlan plan;
-    plan.dp = options_.is_quick ? 8 : 32;
-    plan.pp = options_.is_quick ? 2 : 4;
-    plan.tp = options_.is_quick ? 4 : 8;
-    plan.processes_per_instance = options_.is_quick ? 2 : 8;
+    const bool is_small = options_.is_quick || options_.is_small;
+    plan.dp = is_small ? 8 : 32;
+    plan.pp = is_small ? 2 : 4;
+    plan.tp = is_small ? 4 : 8;
+    plan.processes_per_instance = is_small ? 2 : 8;
     plan.steps = 40;
     plan.seed = options_.first_seed + number;
     plan.noise_low = noise.low;
@@ -268,7 +269,8 @@ AccuracyResult RunTrial(const AccuracyTrial& trial, bool has_text) {
                      .instance_id = fmt::format("i-{:04}", plan.instance_of(rank)),
                      .process = plan.process_of(rank),
                      .worker_gid = rank,
-                     .nc_idx = rank % plan.cores_per_process});
+                     .nc_idx = rank % plan.cores_per_process,
+                     .world_size = plan.ranks()});
   }
   InsightEngine engine(cores);
   for (uint16_t i = 0; i < plan.pp * 3; ++i) engine.NameModel(InsightModel(i), model.ModelName(i));

@@ -44,6 +44,7 @@ struct AccuracyResult {
 
 struct AccuracyOptions {
   bool is_quick = false;
+  bool is_small = false;  // 64 ranks
   uint32_t seeds = 20;
   uint64_t first_seed = 20'261'128;
   uint32_t fault_free = 3'000;

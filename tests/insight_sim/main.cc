@@ -82,10 +82,12 @@ int Run(int argc, char** argv) {
   AccuracyOptions options;
   std::string events;
   app.add_flag("--quick", options.is_quick, "64 ranks, one magnitude and 150 fault-free windows");
+  app.add_flag("--small", options.is_small, "all windows, of 64 ranks instead of 1,024");
   auto* seeds = app.add_option("--seeds", options.seeds, "number of seeds of each cell")
                     ->check(CLI::Range(1, 10'000))
                     ->capture_default_str();
-  app.add_option("--first-seed", options.first_seed, "the first seed; the next ones count up")
+  app.add_option("--seed-base,--first-seed", options.first_seed,
+                 "the first seed; the next ones count up")
       ->capture_default_str();
   auto* free = app.add_option("--fault-free", options.fault_free, "number of fault-free windows")
                    ->check(CLI::Range(0, 1'000'000))

@@ -13,7 +13,10 @@
 namespace neurontrace {
 namespace {
 
-using namespace insight_rule;
+using insight_rule::kCostMinNs;
+using insight_rule::kCostShareMin;
+using insight_rule::kSlowTransferRatioMin;
+using insight_rule::kTransferBlock;
 
 // An operation of all groups.
 using OperationKey = std::tuple<InsightClass, uint32_t, uint32_t>;  // kind, model, op
@@ -51,8 +54,8 @@ std::map<OperationKey, GroupOperations> CollectOperations(const JudgeInput& inpu
     const CoreHistory& history = *input.histories[core];
     for (const CoreOperation& operation : history.known_operations()) {
       if (operation.kind == InsightClass::kHostBarrier) continue;
-      GroupOperation& of_group = result[{operation.kind, operation.model, operation.op}]
-                                       [history.groups[operation.group]];
+      GroupOperation& of_group =
+          result[{operation.kind, operation.model, operation.op}][history.groups[operation.group]];
       of_group.members.push_back(core);
       of_group.sum += operation.mean;
       of_group.least_now = std::min(of_group.least_now, operation.recent_least());

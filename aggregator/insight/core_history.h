@@ -55,7 +55,7 @@ struct CoreOperation {
   uint32_t op = 0;
   uint32_t model = 0;
   InsightClass kind = InsightClass::kCollective;
-  uint8_t group = 0;  // index into CoreHistory::groups
+  uint8_t group = 0;         // index into CoreHistory::groups
   float mean = 0;            // ns, recent executions count most
   float current_least = 0;   // of the block that fills
   float previous_least = 0;  // of the last full block

@@ -14,7 +14,13 @@
 namespace neurontrace {
 namespace {
 
-using namespace insight_rule;
+using insight_rule::kContradictionMinNs;
+using insight_rule::kContradictionShareMin;
+using insight_rule::kContradictionStepShare;
+using insight_rule::kCoverageMin;
+using insight_rule::kExecutionsMin;
+using insight_rule::kPeriodAgreementMin;
+using insight_rule::kPeriodMax;
 
 // Disjoint sets of cores: union by the smaller core, with path halving.
 class CoreSets {

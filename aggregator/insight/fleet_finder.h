@@ -25,8 +25,8 @@ struct Fleet {
 };
 
 // Returns the fleets by their first core. Refuses cores that cannot be compared: with losses, too
-// few executions, without a sequence, with ids that contradict time, or in a job of which too
-// little is in the capture.
+// few executions, without a sequence, with ids that contradict time, or in a job that is not
+// in the capture for the most part.
 std::vector<Fleet> FindFleets(const JudgeInput& input, RefusalList& refusals);
 
 // Returns the smallest period of the sequence, as decision 0044 defines it, or 0.

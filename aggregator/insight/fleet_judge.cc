@@ -15,7 +15,11 @@
 namespace neurontrace {
 namespace {
 
-using namespace insight_rule;
+using insight_rule::kTwoCandidatesShare;
+using insight_rule::kUnevenDataSpreadMin;
+using insight_rule::kUnevenRoleRatioMin;
+using insight_rule::kUnevenRoleWaitShareMin;
+using insight_rule::kWindows;
 
 // So many of the waiting cores are asked in which collective they wait.
 constexpr size_t kWaitersAskedMax = 64;

@@ -13,7 +13,9 @@
 namespace neurontrace {
 namespace {
 
-using namespace insight_rule;
+using insight_rule::kHangFactor;
+using insight_rule::kHangMinNs;
+using insight_rule::kHangQuantile;
 
 // By kind, group and op.
 using OpenKey = std::tuple<InsightClass, uint64_t, uint64_t>;
@@ -222,8 +224,8 @@ void HangJudge::AddVerdict(const OpenKey& key, const OpenOperation& open,
   if (AreAllMembersKnown(key, members.count)) return add(VerdictKind::kHangInside, open.inside);
   for (const uint32_t core : open.inside) {
     refusals_.Add(RefusalReason::kCoverage, core,
-                  "They wait in one operation, and a member of it may not be in the capture; record "
-                  "all workers of the job.");
+                  "They wait in one operation, and a member of it may not be in the capture; "
+                  "record all workers of the job.");
   }
 }
 

@@ -21,7 +21,8 @@
 namespace neurontrace {
 namespace {
 
-using namespace insight_rule;
+using insight_rule::kModelNameBytesMax;
+using insight_rule::kModelNamesMax;
 
 static_assert(sizeof(SegmentFinder) <= InsightEngine::kBytesPerCoreMax);
 

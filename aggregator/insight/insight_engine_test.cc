@@ -214,7 +214,7 @@ TEST_F(InsightEngineTest, NoiseOfSingleExecutionsIsNoUnevenData) {
   ExpectNobody(RunAndJudge(96));
 }
 
-TEST_F(InsightEngineTest, OneExecutionInAStepDoesNotTellUnevenDataFromNoise) {
+TEST_F(InsightEngineTest, OneExecutionInAStepLeavesUnevenDataUnexplained) {
   fleet_.noise = 0.25;
   ExpectRefused(RunAndJudge(), RefusalReason::kUnexplained, {});
 }
@@ -232,7 +232,7 @@ TEST_F(InsightEngineTest, NamesACoreThatOthersWaitForInALaterExecution) {
 }
 
 TEST_F(InsightEngineTest, AHostWhoseCoresHaveDifferentRolesIsOneSlowHost) {
-  fleet_ = LockStepFleet(32, 4);  // 8 in an instance, of which 4 have each role
+  fleet_ = LockStepFleet(32, 4);  // 8 in an instance, 4 of each role
   conditions_.resize(32);
   fleet_.plan = [](uint32_t core, uint32_t, FleetWork& work) {
     work.model = core % 2 == 0 ? 0x100 : 0x200;
@@ -321,7 +321,7 @@ TEST_F(InsightEngineTest, AGapOfAllocationsIsAMemoryStall) {
   ExpectOnly(RunAndJudge(), VerdictKind::kMemoryStall, {3}, InsightPhase::kGap);
 }
 
-TEST_F(InsightEngineTest, TellsTwoFaultsAtOnceApart) {
+TEST_F(InsightEngineTest, NamesTwoFaultsAtOnce) {
   fleet_.plan = [](uint32_t core, uint32_t, FleetWork& work) {
     if (core == 3) work.gap += 10;
     if (core == 9) work.device += 20;
@@ -671,7 +671,7 @@ TEST_F(HangTest, AnErrorWithoutAHangIsNoVerdict) {
   ExpectNobody(Judge());
 }
 
-TEST_F(HangTest, ACoreThatLostEventsIsNotSaidToBeMissing) {
+TEST_F(HangTest, ACoreThatLostEventsIsNotReportedAsMissing) {
   HangAt20({6});
   StayAlive(3 * kSecond);
   conditions_[6].lost_events = 1;

@@ -8,7 +8,7 @@
 
 namespace neurontrace {
 
-// What a verdict says. The numbers are stored and sent: they are never used again for others.
+// The kind of a verdict. The numbers are stored and sent: they are never used again for others.
 enum class VerdictKind : uint8_t {
   kSlowCore = 1,
   kSlowHost = 2,

@@ -12,7 +12,16 @@
 namespace neurontrace {
 namespace {
 
-using namespace insight_rule;
+using insight_rule::kDeviationMin;
+using insight_rule::kExecutionsKept;
+using insight_rule::kMedianInefficiency;
+using insight_rule::kPeersMin;
+using insight_rule::kRatioMin;
+using insight_rule::kRatioMinShortest;
+using insight_rule::kSegmentFloorNs;
+using insight_rule::kSpreadFactor;
+using insight_rule::kWindows;
+using insight_rule::kZMin;
 
 constexpr float kAbsent = std::numeric_limits<float>::quiet_NaN();
 // With more cores than this, the figures of all stand for those of all others: one core more does

@@ -111,7 +111,7 @@ class PeerTable {
   size_t rows_;
   size_t columns_ = 0;
   double per_step_ = 0;
-  std::vector<uint64_t> exec_ids_;  // by column
+  std::vector<uint64_t> exec_ids_;   // by column
   std::vector<CoreExecution> sums_;  // of steps; cells_ point into it
   std::vector<const CoreExecution*> cells_;
   std::vector<double> least_met_;  // by column

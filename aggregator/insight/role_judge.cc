@@ -15,7 +15,18 @@
 namespace neurontrace {
 namespace {
 
-using namespace insight_rule;
+using insight_rule::kCostMinNs;
+using insight_rule::kCostShareMin;
+using insight_rule::kExecutionsKept;
+using insight_rule::kExecutionsMin;
+using insight_rule::kExplainedShareMin;
+using insight_rule::kFillShareMin;
+using insight_rule::kPeersMin;
+using insight_rule::kPeersMinWithoutModel;
+using insight_rule::kRatioMin;
+using insight_rule::kSquareMedianToVariance;
+using insight_rule::kUnevenDataSpreadMin;
+using insight_rule::kWindows;
 
 constexpr double kOnsetShareMin = 0.8;  // of the executions since the onset
 

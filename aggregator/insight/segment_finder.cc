@@ -8,7 +8,11 @@
 namespace neurontrace {
 namespace {
 
-using namespace insight_rule;
+using insight_rule::kGroupsKept;
+using insight_rule::kOperationsKept;
+using insight_rule::kTransferBlock;
+using insight_rule::kTransferBlockMin;
+using insight_rule::kTransferForgetting;
 
 constexpr uint64_t kShortMeetingNs = 250'000'000;
 
@@ -37,29 +41,6 @@ void CoreOperation::Add(float length_ns) {
 double CoreOperation::recent_least() const {
   const uint32_t in_block = total == 0 ? 0 : (total - 1) % kTransferBlock + 1;
   return in_block >= kTransferBlockMin || total <= kTransferBlock ? current_least : previous_least;
-}
-
-void IntervalCover::Add(uint64_t start_ns, uint64_t end_ns) {
-  if (end_ns <= start_ns) return;
-  while (count_ > 0 && latest_[count_ - 1].end >= start_ns) {
-    start_ns = std::min(start_ns, latest_[count_ - 1].start);
-    end_ns = std::max(end_ns, latest_[count_ - 1].end);
-    --count_;
-  }
-  if (count_ == kKept) {
-    before_ns_ += latest_[0].end - latest_[0].start;
-    std::move(latest_.begin() + 1, latest_.end(), latest_.begin());
-    --count_;
-  }
-  latest_[count_++] = {start_ns, end_ns};
-}
-
-uint64_t IntervalCover::LengthFrom(uint64_t from_ns) const {
-  uint64_t length = before_ns_;
-  for (size_t i = 0; i < count_; ++i) {
-    if (latest_[i].end > from_ns) length += latest_[i].end - std::max(from_ns, latest_[i].start);
-  }
-  return length;
 }
 
 void SegmentFinder::Take(const InsightEvent& event) {

@@ -118,13 +118,13 @@ std::string Waiting(const Verdict& verdict) {
                      verdict.waiting == 1 ? "waits" : "wait", Meeting(verdict));
 }
 
-std::string OfRole(const Verdict& verdict) {
+std::string RolePhrase(const Verdict& verdict) {
   return verdict.role.empty() ? std::string() : fmt::format(" of {}", Clean(verdict.role));
 }
 
 std::string SlowText(const Verdict& verdict, std::string_view who, std::string_view cause) {
   return fmt::format("SLOW {}: {}, {}{}: {:.2f}x of {}, z {:.0f}, in {} of {} executions; {}{}",
-                     VerdictKindName(verdict.kind), who, cause, OfRole(verdict), verdict.ratio,
+                     VerdictKindName(verdict.kind), who, cause, RolePhrase(verdict), verdict.ratio,
                      Counted(verdict.peers, "peer"), verdict.z, verdict.executions, verdict.judged,
                      Cost(verdict), Waiting(verdict));
 }
@@ -166,7 +166,7 @@ std::string VerdictText(const Verdict& verdict, std::span<const InsightCore> cor
       return fmt::format(
           "UNEVEN uneven-data: the work{} differs by {:.1f} % between cores of the same execution, "
           "each time another one is last; {}; no rank is at fault",
-          OfRole(verdict), (verdict.ratio - 1) * 100, Cost(verdict));
+          RolePhrase(verdict), (verdict.ratio - 1) * 100, Cost(verdict));
     case VerdictKind::kHangNotEntered:
       return HangText(verdict, who, "did not enter");
     case VerdictKind::kHangInside:

@@ -44,7 +44,7 @@ class VerdictTextTest : public ::testing::Test {
   Verdict verdict_;
 };
 
-TEST_F(VerdictTextTest, SaysWhoWhereHowMuchAndWhatItCosts) {
+TEST_F(VerdictTextTest, ReportsRankPhaseRatioAndCost) {
   EXPECT_EQ(
       VerdictText(verdict_, cores_),
       "SLOW slow-core: rank 417 (i-0abc nc 17), device work of llama70b/pp2: 1.31x of 63 peers, "
@@ -61,7 +61,7 @@ TEST_F(VerdictTextTest, JoinsRanksOfAnInstance) {
   EXPECT_THAT(VerdictText(verdict_, cores_), HasSubstr("ranks 400-401, 440, device work"));
 }
 
-TEST_F(VerdictTextTest, ShortensLongListsAndSaysSo) {
+TEST_F(VerdictTextTest, ShortensLongListsWithTheirCount) {
   verdict_.suspects.clear();
   for (uint32_t core = 0; core < 24; core += 2) verdict_.suspects.push_back(core);
   EXPECT_THAT(VerdictText(verdict_, cores_), HasSubstr("412, 414 and 4 more of i-0abc"));
@@ -95,7 +95,7 @@ TEST_F(VerdictTextTest, NoRankIsNamedForWhatIsUneven) {
   }
 }
 
-TEST_F(VerdictTextTest, HangsSayForHowLongAndWhoIsInside) {
+TEST_F(VerdictTextTest, HangsReportTheirLengthAndTheCoresInside) {
   verdict_.kind = VerdictKind::kHangNotEntered;
   verdict_.cost_ns = 12'340'000'000;
   EXPECT_EQ(VerdictText(verdict_, cores_),
@@ -111,7 +111,7 @@ TEST_F(VerdictTextTest, ListsWhatWasRuledOut) {
   EXPECT_EQ(RuledOutText(verdict_), "ruled out: host 0.99x; clock (bound 9 us, lateness 118 ms)");
 }
 
-TEST_F(VerdictTextTest, RefusalsSayWhatIsMissing) {
+TEST_F(VerdictTextTest, RefusalsReportWhatIsMissing) {
   const Refusal refusal = {.reason = RefusalReason::kLosses,
                            .cores = {32, 33},
                            .count = 2,

@@ -149,16 +149,19 @@ absl::StatusOr<ViewReading> CaptureViews::Read(const CaptureLayout& layout,
   reading.filter.event_types = options.types;
   reading.filter.own_time_begin_ns = layout.begin_ns();
   ExportProgress progress;
+  // Nobody waits for the answer of a client that left, even if it is done.
+  bool has_left = false;
   const auto is_done = [&] { return options.is_done && options.is_done(); };
   const auto summary = RunExporter(source, exporter, reading, options.takes_host_samples,
                                    [&](const ExportProgress& now) {
                                      progress = now;
-                                     return !is_done() && !(cancelled && cancelled());
+                                     has_left = cancelled && cancelled();
+                                     return !has_left && !is_done();
                                    });
   if (summary.ok()) {
     progress = summary->progress;
     progress.unreadable_chunks = summary->counts.unreadable_chunks;
-  } else if (!absl::IsCancelled(summary.status()) || !is_done()) {
+  } else if (!absl::IsCancelled(summary.status()) || has_left || !is_done()) {
     return summary.status();
   }
   // Chunks beyond the limit are among the unreadable ones.
@@ -327,21 +330,27 @@ absl::StatusOr<std::string> CaptureViews::CountedSearch(const CaptureLayout& lay
   if (counting.digests == nullptr) return counted->Json(is_complete, chunks_scanned);
   EventCollector::Options listed = options;
   listed.is_counted_elsewhere = true;
-  EventCollector list(std::move(listed));
+  std::optional<EventCollector> list(std::in_place, listed);
   ViewRequest narrow = request;
   std::vector<uint32_t> streams = counted->StreamsWithHits();
   if (!streams.empty()) {
     narrow.from_ns = counted->FirstHitNs();
     narrow.to_ns = options.to_ns;
     narrow.streams = std::move(streams);
-    ASSIGN_OR_RETURN(
-        const ViewReading listing,
-        Read(layout, narrow, cancelled, list, {.is_done = [&list] { return list.is_full(); }}));
-    is_complete &= listing.is_complete;
+    const ReadOptions until_full{.is_done = [&list] { return list->is_full(); }};
+    ASSIGN_OR_RETURN(ViewReading listing, Read(layout, narrow, cancelled, *list, until_full));
     chunks_scanned += listing.chunks_scanned;
+    // Reading runs ahead of the list. Only chunks that were refused before its end matter.
+    if (list->is_full() && listing.chunks_refused > 0) {
+      narrow.to_ns = std::max(*narrow.from_ns, list->full_at_ns()) + 1;
+      list.emplace(listed);
+      ASSIGN_OR_RETURN(listing, Read(layout, narrow, cancelled, *list, until_full));
+      chunks_scanned += listing.chunks_scanned;
+    }
+    is_complete &= listing.is_complete;
   }
-  list.UseCounts(*counted);
-  return list.Json(is_complete, chunks_scanned);
+  list->UseCounts(*counted);
+  return list->Json(is_complete, chunks_scanned);
 }
 
 absl::StatusOr<std::string> CaptureViews::Summary(const CaptureRecord& record,

@@ -307,7 +307,7 @@ TEST_F(CaptureViewsTest, ReadsOnlyChunksOfStreamsThatCanMatch) {
   StoreSpans(0, 3);
   StoreSpans(1, 3);
   const std::string number = std::to_string(Layout()->capture().streams[0].number);
-  for (const std::string& query : {"q=rank:4", "q=core:0", "q=-rank:5"}) {
+  for (const char* const query : {"q=rank:4", "q=core:0", "q=-rank:5"}) {
     EXPECT_THAT(*views_.Search(record_, Question(query), nullptr),
                 HasSubstr("\"scanned_chunks\":3,"))
         << query;

@@ -12,6 +12,7 @@
 #include "aggregator/view/digest_folder.h"
 #include "aggregator/view/digest_summer.h"
 #include "aggregator/view/span_answer.h"
+#include "lib/base/fuzz_seed.h"
 #include "lib/trace/view_limits.h"
 
 namespace neurontrace {
@@ -315,6 +316,75 @@ TEST(DigestSumsTest, BecomeCoarserAtTheLimit) {
   uint64_t after = 0;
   for (const DigestRun& run : sums.of(DigestMeasure::kBegun)) after += run.count * run.value;
   EXPECT_EQ(after, before);
+}
+
+// Head, items and sums as digest_fuzzer takes them: each behind its length of two bytes.
+std::string FuzzInput(const DigestNode& node) {
+  std::string input;
+  for (const std::string& part :
+       {EncodeDigestHead(node), EncodeDigestItems(node), EncodeDigestSums(node.sums)}) {
+    input += static_cast<char>(part.size() & 0xff);
+    input += static_cast<char>(part.size() >> 8);
+    input += part;
+  }
+  return input;
+}
+
+// Not a test: see lib/base/fuzz_seed.h.
+TEST(DigestTest, WritesFuzzCorpusOnRequest) {
+  NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
+  const auto write = [](const std::string& name, const DigestNode& node) {
+    WriteFuzzSeed("digest_fuzzer", name, FuzzInput(node));
+  };
+  write("empty", {.until = 3});
+  DigestNode plain = NodeOfOneRow(64);
+  plain.bin_ns = 128;
+  plain.items = {Event(10, 20), Event(30, 140)};
+  DigestSummer summer(plain.bin_ns, {});
+  const DigestSummer::Event span{
+      .start_ns = 10, .end_ns = 20, .is_span = true, .has_length = true, .is_cover = true};
+  summer.Add(span);
+  DigestSummer::Event wait = span;
+  wait.start_ns = 30;
+  wait.end_ns = 140;
+  wait.is_wait = true;
+  summer.Add(wait);
+  summer.Add({.start_ns = 150, .end_ns = 150});
+  plain.sums = summer.Take(plain.names);
+  write("plain", plain);
+  std::string other = FuzzInput(plain);
+  other[2] = static_cast<char>(kDigestVersion + 1);
+  WriteFuzzSeed("digest_fuzzer", "other_version", other);
+  DigestNode open = NodeOfOneRow(64);
+  open.has_open = true;
+  open.items = {Event(100, DigestItem::kOpenEnd)};
+  open.items[0].flags = kViewOpen;
+  DigestSummer endless(open.bin_ns, {});
+  endless.Add({.start_ns = 100, .end_ns = UINT64_MAX, .is_span = true, .is_cover = true});
+  open.sums = endless.Take(open.names);
+  write("open", open);
+  DigestNode crossing = NodeOfOneRow(64);
+  crossing.rows.push_back({.source = RowSource::kHardware, .thread_id = 1, .core = 4});
+  crossing.incoming = {{.type_hash = 1, .start_ns = 5, .stop_ns = 500, .row = 1}};
+  crossing.pending = {{.type_hash = 2, .start_ns = 1'000, .stop_ns = 2'000}};
+  crossing.covered_before_ns = {500, 0, 0};
+  crossing.covered_until_ns = {500, 2'000, 0};
+  crossing.items = {Event(1'000, 2'000)};
+  write("crossing", crossing);
+  DigestNode counter = NodeOfOneRow(64);
+  counter.rows = {{.counter = "memory", .counter_key = "used"}};
+  counter.items = {Event(10, 10), Event(90, 90)};
+  for (DigestItem& item : counter.items) item.longest_ns = std::bit_cast<uint32_t>(1.5f);
+  write("counter", counter);
+  DigestNode wide = plain;
+  wide.width_ns = kDigestWidthMax;
+  write("wide", wide);
+  DigestNode many = plain;
+  many.has_other_names = true;
+  many.sums.names.push_back({.name = DigestSums::OtherName(), .instants = 7});
+  many.sums.names.back().begun = {{0, 1, 3}, {2, 4, 1}};
+  many.sums.names.back().self_ns = -5;
+  write("other_names", many);
 }
 
 }  // namespace

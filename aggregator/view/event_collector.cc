@@ -183,6 +183,7 @@ absl::Status EventCollector::WriteEvent(const TimelineRecord& record, uint64_t,
   if (found_.size() >= options_.limit || bytes_ >= limits::kViewEventBytesMax) {
     // A search counts to the end.
     is_full_ = !options_.is_search || options_.is_counted_elsewhere;
+    full_at_ns_ = record.start_ns;
     return absl::OkStatus();
   }
   Found& found = found_.emplace_back();

@@ -51,6 +51,8 @@ class EventCollector final : public ViewCollector {
 
   // Returns whether everything that the answer may list has been found, so that reading can stop.
   bool is_full() const { return is_full_; }
+  // The start of the first event that the list had no room for. Requires is_full().
+  uint64_t full_at_ns() const { return full_at_ns_; }
   // Takes over what another collector counted in the same window.
   void UseCounts(const EventCollector& counted);
   // Of a search: the numbers of the streams with a hit, and the first moment that may have one.
@@ -93,6 +95,7 @@ class EventCollector final : public ViewCollector {
   uint64_t total_ = 0;
   uint64_t bytes_ = 0;
   bool is_full_ = false;
+  uint64_t full_at_ns_ = 0;
   uint64_t chunks_digested_ = 0;
   uint64_t shift_ns_ = 0;  // how far from its time a hit may be in `density_`
 };

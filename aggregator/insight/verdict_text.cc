@@ -12,7 +12,7 @@
 namespace neurontrace {
 namespace {
 
-constexpr size_t kNameBytesMax = 256;
+constexpr size_t kNameBytesMax = 80;
 // Ranges of ranks in one text; the report has all of them.
 constexpr size_t kRangesMax = 8;
 

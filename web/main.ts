@@ -72,8 +72,7 @@ class App implements Navigation {
     const account = accountElement(session, this);
     if (!match) return new ManagerPage(this.api, this.toasts, this, this.theme, session, account);
     const id = decode(match[1]);
-    if (match[2] !== undefined)
-      return new CapturePage(this.api, this.toasts, this, this.theme, session, account, id);
+    if (match[2] !== undefined) return new CapturePage(this.api, this.toasts, this, this.theme, session, account, id);
     const state = new TimelineState(id, await this.api.layout(id));
     return new TimelinePage(this.api, this.toasts, this, this.theme, account, state);
   }
@@ -99,34 +98,35 @@ class App implements Navigation {
         'form', {class: 'sign-in'}, element('h1', {}, 'neurontrace'), element('p', {}, text),
         element('label', {class: 'field', for: 'token'}, element('span', {}, 'Token'), input), problem,
         element('button', {type: 'submit', class: 'primary'}, 'Sign in'), hint && element('p', {class: 'faint'}, hint));
-    form.addEventListener('submit', event => {
-      event.preventDefault();
-      this.api.signIn(input.value).then(() => this.show(), reason => {
-        // A server without this call takes the token from the address, and answers with a cookie.
-        const hasCall = !(reason instanceof ApiError) || ![404, 405, 501].includes(reason.status);
-        if (hasCall)
-          problem.textContent = describeError(reason).message;
-        else
-          location.assign(`${location.pathname}?token=${encodeURIComponent(input.value)}`);
+      form.addEventListener('submit', event => {
+        event.preventDefault();
+        this.api.signIn(input.value).then(() => this.show(), reason => {
+          // A server without this call takes the token from the address, and answers with a cookie.
+          const hasCall = !(reason instanceof ApiError) || ![404, 405, 501].includes(reason.status);
+          if (hasCall)
+            problem.textContent = describeError(reason).message;
+          else
+            location.assign(`${location.pathname}?token=${encodeURIComponent(input.value)}`);
+        });
       });
-    });
-    replaceChildren(this.root, form);
-    input.focus();
+      replaceChildren(this.root, form);
+      input.focus();
   }
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
   }
-}
 
-// The worker that draws loads this script too, and has no document.
-if (typeof document === 'undefined') {
-  startSceneWorker();
-} else {
-  setWorkerScript((document.currentScript as HTMLScriptElement | null)?.src ?? '');
-  new App().start();
-}
+  function decode(text: string): string {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  }
+
+  // The worker that draws loads this script too, and has no document.
+  if(typeof document === 'undefined') {
+    startSceneWorker();
+  }
+  else {
+    setWorkerScript((document.currentScript as HTMLScriptElement | null)?.src ?? '');
+    new App().start();
+  }

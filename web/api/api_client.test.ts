@@ -14,12 +14,13 @@ afterEach(() => {
 // Answers each request with the status that `statusOf` returns for it.
 function serve(statusOf: (method: string, path: string) => number): string[] {
   const asked: string[] = [];
-  globalThis.fetch = (async (path: string, {method}: RequestInit) => {
-    asked.push(`${method} ${path}`);
-    const status = statusOf(method ?? 'GET', path);
-    const body = status < 400 ? {} : {error: {code: 'UNAUTHENTICATED', message: 'sign in', hint: 'with a token'}};
-    return new Response(JSON.stringify(body), {status});
-  }) as typeof fetch;
+  globalThis.fetch =
+      (async (path: string, {method}: RequestInit) => {
+        asked.push(`${method} ${path}`);
+        const status = statusOf(method ?? 'GET', path);
+        const body = status < 400 ? {} : {error: {code: 'UNAUTHENTICATED', message: 'sign in', hint: 'with a token'}};
+        return new Response(JSON.stringify(body), {status});
+      }) as typeof fetch;
   return asked;
 }
 

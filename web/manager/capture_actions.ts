@@ -21,11 +21,7 @@ export class CaptureActions {
       {label: 'Rename…', action: () => this.rename(facts), disabled: !may.edit},
       {label: 'Tags…', action: () => this.tag(facts), disabled: !may.edit},
       {label: facts.starred ? 'Remove star' : 'Star', action: () => this.star(facts), disabled: !may.edit},
-      {
-        label: 'Keep for…',
-        action: () => this.keep(facts),
-        disabled: !may.edit || !mayChangeRetention(facts.retention)
-      },
+      {label: 'Keep for…', action: () => this.keep(facts), disabled: !may.edit || !mayChangeRetention(facts.retention)},
       {label: 'Copy id', hint: '…' + facts.id.slice(-6), action: () => void this.copyId(facts)},
       {label: 'Stop', action: () => this.stop(facts), disabled: !may.stop || !facts.isLive},
       {
@@ -60,9 +56,8 @@ export class CaptureActions {
     askText('How long is it kept?', text, 'Keep for', before, 'Save', null, typed => {
       const parsed = parseRetention(typed);
       if ('problem' in parsed || typed === before) return;
-      void this.run('How long the capture is kept was not changed', this.api.updateCapture(facts.id, {
-        retention_ns: parsed.ns
-      }));
+      void this.run(
+          'How long the capture is kept was not changed', this.api.updateCapture(facts.id, {retention_ns: parsed.ns}));
     }, problemOf);
   }
 

@@ -64,8 +64,7 @@ export class ManagerPage implements Page {
     this.element.append(
         element(
             'header', {class: 'top-bar'}, element('h1', {class: 'product'}, 'neurontrace'), this.tabs,
-            element('span', {class: 'grow'}),
-            account, start, iconButton('refresh', 'Refresh', () => this.refresh()),
+            element('span', {class: 'grow'}), account, start, iconButton('refresh', 'Refresh', () => this.refresh()),
             iconButton('theme', 'Light or dark', () => theme.toggle())),
         this.now.element, element('main', {class: 'manager-main'}, this.body));
     this.buildTabs();

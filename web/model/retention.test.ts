@@ -5,7 +5,12 @@ import test from 'node:test';
 import {mayChangeRetention, parseRetention, Retention, retentionInput, retentionText} from './retention';
 
 const kDayNs = 86400n * 10n ** 9n;
-const kEnded: Retention = {isContinuous: false, isLive: false, retentionNs: 30n * kDayNs, stoppedNs: 10n ** 18n};
+const kEnded: Retention = {
+  isContinuous: false,
+  isLive: false,
+  retentionNs: 30n * kDayNs,
+  stoppedNs: 10n ** 18n
+};
 
 test('what is shown of a retention depends on the kind of capture and on its end', () => {
   assert.equal(retentionText(kEnded), 'for 30 d after its end, until about 2001-10-09 01:46:40 UTC');

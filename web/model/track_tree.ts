@@ -2,8 +2,8 @@
 import {CaptureLayout, Stream} from './capture_layout';
 import {RowFilter} from './row_filter';
 import {SpanTile} from './span_tile';
-import {TrackList} from './track_list';
 import {commonRowName, Grouping, kSectionNames, ownRowName, sectionLabel, sectionOf} from './track_kinds';
+import {TrackList} from './track_list';
 
 export interface KnownRow {
   row: number;  // -1: it is taken to exist, because other ranks have it
@@ -79,9 +79,9 @@ export class TrackTree {
   pinnedUnits = 0;
   shownStreams = 0;
   private readonly allRowNames = new Set<string>();
-  private readonly samples = new Map<string, KnownRow>();  // a row of each common name, by kind of stream
-  private readonly linesOf = new Map<number, Track[]>();   // a stream's lines
-  private readonly changed = new Set<number>();            // streams whose rows are other than those of linesOf
+  private readonly samples = new Map<string, KnownRow>();   // a row of each common name, by kind of stream
+  private readonly linesOf = new Map<number, Track[]>();    // a stream's lines
+  private readonly changed = new Set<number>();             // streams whose rows are other than those of linesOf
   private readonly blocksOf = new Map<number, number[]>();  // of a stream in `list`
   private rowGroups: RowGroup[] = [];                       // while rows are grouped
   private flat: Track[]|null = null;                        // of `list`

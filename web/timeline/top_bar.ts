@@ -25,7 +25,8 @@ export class TopBar {
   private readonly state = element('span', {class: 'state'});
   private readonly name = element('h1');
 
-  constructor(private readonly host: TimelineHost, search: HTMLElement, theme: Theme, account: HTMLElement,
+  constructor(
+      private readonly host: TimelineHost, search: HTMLElement, theme: Theme, account: HTMLElement,
       actions: TopBarActions) {
     this.tools =
         kTools.map(([icon, label], i) => iconButton(icon, label, () => host.setTool(i + 1), {'aria-pressed': 'false'}));

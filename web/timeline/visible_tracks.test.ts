@@ -9,8 +9,8 @@ import {buildSpans} from '../model/frame_builder';
 import {NameTable} from '../model/name_table';
 import {SpanTile} from '../model/span_tile';
 import {TimeBase} from '../model/time_base';
-import {TrackList} from '../model/track_list';
 import {Grouping} from '../model/track_kinds';
+import {TrackList} from '../model/track_list';
 import {Track, TrackTree} from '../model/track_tree';
 
 import {VisibleTracks} from './visible_tracks';
@@ -41,10 +41,9 @@ function makeTree(ranks: number, grouping: Grouping): TrackTree {
 function answer(ranks: number[], depth: number, extra = ''): SpanTile {
   const items = [{start: 0, duration: 1}];
   const rows = ranks.flatMap(
-      stream =>
-          [...Array.from({length: kRowsOfRank}, (_, i) => ({name: `gid${stream}-nc0-row${i}`, order: i, depth})),
-           ...(extra ? [{name: extra, order: 9, depth: 1}] : [])]
-              .map((row, i) => ({fields: {stream, row: stream * 10 + i, ...row}, items})));
+      stream => [...Array.from({length: kRowsOfRank}, (_, i) => ({name: `gid${stream}-nc0-row${i}`, order: i, depth})),
+                 ...(extra ? [{name: extra, order: 9, depth: 1}] : [])]
+                    .map((row, i) => ({fields: {stream, row: stream * 10 + i, ...row}, items})));
   return new SpanTile(buildSpans({from: '1000', to: '2000'}, rows), kBase, new NameTable());
 }
 

@@ -197,7 +197,7 @@ class PageWhy(PageCase):
         self.fleet.cli("watch", "on")
         self.addCleanup(self.fleet.cli, "watch", "off", check=False)
         self.sign_in()
-        self.wait_for_text(".now", r"^Now: .*\d+ of \d+ cores judged")
+        self.wait_for_text(".now", r"(?s)^Now: .*\d+ of \d+ cores judged")
         # The watch sees the straggler as soon as it has enough executions.
         wait_until(lambda: re.search(rf"\b{demo.STRAGGLER}\b", self.text_of(".now li") or ""),
                    "the watch to name the straggler", 60)

@@ -5,7 +5,7 @@ import {Capture, Session} from '../api/api_types';
 import {CaptureLayout} from '../model/capture_layout';
 import {mayChangeRetention, retentionText} from '../model/retention';
 import {formatBytes, formatCount, formatDuration, formatUtc} from '../model/text_format';
-import {parseCount, parseInteger, TimeBase} from '../model/time_base';
+import {parseCount, TimeBase} from '../model/time_base';
 import {copyLine} from '../widgets/copy_line';
 import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
 import {Navigation, Page} from '../widgets/navigation';

@@ -13,6 +13,7 @@ PROGRAMS = {"neurontrace": "neurontrace", "neurontrace-agent": "neurontrace-agen
             "neurontrace-aggregator": "neurontrace-aggregator"}
 FILES = {
     "neurontrace": {"usr/bin/neurontrace", "usr/share/man/man1/neurontrace.1",
+                    "usr/bin/neurontrace-simulate", "usr/share/man/man1/neurontrace-simulate.1",
                     "usr/share/bash-completion/completions/neurontrace", "usr/share/zsh/site-functions/_neurontrace",
                     "usr/share/fish/vendor_completions.d/neurontrace.fish", "usr/share/doc/neurontrace/copyright"},
     "neurontrace-agent": {"usr/bin/neurontrace-agent", "usr/share/man/man8/neurontrace-agent.8",

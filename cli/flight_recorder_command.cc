@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,9 +88,7 @@ std::string FormatFlightRecorder(const v1::Capture& capture, const WorkerRanks& 
 struct FlightRecorderOptions {
   CLI::App* on = nullptr;
   CaptureOptions capture;  // of `on`
-  std::string job;         // of `off`
-  std::string id;          // of `off`
-  std::string shown_job;   // of `status`
+  StandingOptions standing;
 };
 
 // Turns a flight recorder on and waits until its workers record. Returns kExitIncomplete if some do
@@ -105,17 +104,8 @@ int EnableRecorder(Context& context, FlightRecorderOptions& options) {
   spec->set_include_framework(false);
   CaptureWatch watch(context);
   v1::Capture capture;
-  if (const auto status = watch.Start(*spec, capture); !status.ok()) {
-    return FailStart(context, status);
-  }
-  if (const auto status = watch.Follow(capture, {.until_begun = true}); !status.ok()) {
-    return FailWatching(context, capture, status);
-  }
+  if (const auto ended = StartStanding(context, watch, *spec, capture)) return *ended;
   const int code = ExitCodeOf(capture);
-  if (context.json) {
-    Print("{}", FormatCaptureJson(capture));
-    return code;
-  }
   Print("{}", FormatFlightRecorder(capture, FetchRanks(context)));
   if (const std::string left_out = DescribeDefaultFilter(*spec); !left_out.empty()) {
     Print("{}\n", left_out);
@@ -130,32 +120,13 @@ int EnableRecorder(Context& context, FlightRecorderOptions& options) {
   return code;
 }
 
-// Shows every running flight recorder. Returns kExitFailed if none is on, kExitIncomplete if one
-// lacks a worker.
-int ShowFlightRecorders(Context& context, const FlightRecorderOptions& options) {
-  v1::ListCapturesReply running;
-  if (const auto status = ListStanding(context, kFlightRecorderKind, options.shown_job, running);
-      !status.ok()) {
-    return Fail(context, status);
-  }
-  // kExitIncomplete is the greatest code, so that one incomplete recorder decides.
-  int code = running.captures().empty() ? kExitFailed : kExitDone;
-  for (const v1::Capture& capture : running.captures()) {
-    code = std::max<int>(code, ExitCodeOf(capture) == kExitDone ? kExitDone : kExitIncomplete);
-  }
-  if (context.json) {
-    Print("{}", FormatJson(running));
-    return code;
-  }
-  if (running.captures().empty()) {
-    Print("off{}; turn it on with neurontrace flight-recorder on\n",
-          options.shown_job.empty() ? "" : " for job " + options.shown_job);
-  }
-  const WorkerRanks ranks = running.captures().empty() ? WorkerRanks() : FetchRanks(context);
-  for (int i = 0; i < running.captures_size(); ++i) {
-    Print("{}{}", i == 0 ? "" : "\n", FormatFlightRecorder(running.captures(i), ranks));
-  }
-  return code;
+// Fetches ranks for the first one only.
+int ShowFlightRecorders(Context& context, const std::string& job) {
+  std::optional<WorkerRanks> ranks;
+  return ShowStanding(context, kFlightRecorderKind, job, [&](const v1::Capture& capture) {
+    if (!ranks) ranks = FetchRanks(context);
+    return FormatFlightRecorder(capture, *ranks);
+  });
 }
 
 }  // namespace
@@ -182,25 +153,20 @@ void AddFlightRecorderCommand(CLI::App& app, Context& context, Run& run) {
   AddEventOptions(*on, options->capture);
   AddConditionOptions(*on, options->capture);
   CLI::App* off = command->add_subcommand("off", "Turn it off and discard the rings' events");
-  off->add_option("ID", options->id, "Its capture id, or a unique prefix (default: the only one)")
-      ->check(NotEmpty("omit it if only one is on"));
-  off->add_option("--job", options->job, "The flight recorder of this job")
-      ->check(NotEmpty("omit it if only one is on"));
   CLI::App* status =
       command->add_subcommand("status", "Show which workers keep rings, and since when");
-  status->add_option("--job", options->shown_job, "Only of this job")
-      ->check(NotEmpty("omit it for all"));
+  AddStandingOptions(kFlightRecorderKind, *off, *status, options->standing);
   options->on = on;
   on->callback([&context, &run, options] {
     run = [&context, options] { return EnableRecorder(context, *options); };
   });
   off->callback([&context, &run, options] {
     run = [&context, options] {
-      return TurnOffStanding(context, kFlightRecorderKind, options->job, options->id);
+      return TurnOffStanding(context, kFlightRecorderKind, options->standing);
     };
   });
   status->callback([&context, &run, options] {
-    run = [&context, options] { return ShowFlightRecorders(context, *options); };
+    run = [&context, options] { return ShowFlightRecorders(context, options->standing.shown_job); };
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "cli/outcome_view.h"
 #include "cli/selection_view.h"
 #include "cli/shared_options.h"
+#include "cli/text.h"
 #include "lib/base/standard_streams.h"
 #include "lib/base/status.h"
 
@@ -60,17 +62,64 @@ grpc::Status ListStanding(Context& context, const StandingKind& kind, const std:
   return status;
 }
 
-int TurnOffStanding(Context& context, const StandingKind& kind, const std::string& job,
-                    const std::string& chosen_id) {
+void AddStandingOptions(const StandingKind& kind, CLI::App& off, CLI::App& status,
+                        StandingOptions& options) {
+  off.add_option("ID", options.id, "Its capture id, or a unique prefix (default: the only one)")
+      ->check(NotEmpty("omit it if only one is on"));
+  off.add_option("--job", options.job, fmt::format("The {} of this job", kind.noun))
+      ->check(NotEmpty("omit it if only one is on"));
+  status.add_option("--job", options.shown_job, "Only of this job")
+      ->check(NotEmpty("omit it for all"));
+}
+
+std::optional<int> StartStanding(Context& context, CaptureWatch& watch, const v1::CaptureSpec& spec,
+                                 v1::Capture& capture) {
+  if (const auto status = watch.Start(spec, capture); !status.ok()) {
+    return FailStart(context, status);
+  }
+  if (const auto status = watch.Follow(capture, {.until_begun = true}); !status.ok()) {
+    return FailWatching(context, capture, status);
+  }
+  if (!context.json) return std::nullopt;
+  Print("{}", FormatCaptureJson(capture));
+  return ExitCodeOf(capture);
+}
+
+int ShowStanding(Context& context, const StandingKind& kind, const std::string& job,
+                 absl::FunctionRef<std::string(const v1::Capture&)> format) {
+  v1::ListCapturesReply running;
+  if (const auto status = ListStanding(context, kind, job, running); !status.ok()) {
+    return Fail(context, status);
+  }
+  // kExitIncomplete is the greatest code, so that one incomplete capture decides.
+  int code = running.captures().empty() ? kExitFailed : kExitDone;
+  for (const v1::Capture& capture : running.captures()) {
+    code = std::max<int>(code, ExitCodeOf(capture) == kExitDone ? kExitDone : kExitIncomplete);
+  }
+  if (context.json) {
+    Print("{}", FormatJson(running));
+    return code;
+  }
+  if (running.captures().empty()) {
+    Print("off{}; turn it on with neurontrace {} on\n", job.empty() ? "" : " for job " + job,
+          kind.command);
+  }
+  for (int i = 0; i < running.captures_size(); ++i) {
+    Print("{}{}", i == 0 ? "" : "\n", format(running.captures(i)));
+  }
+  return code;
+}
+
+int TurnOffStanding(Context& context, const StandingKind& kind, const StandingOptions& options) {
   // Constructed first, before any call starts the threads of gRPC.
   CaptureWatch watch(context);
-  std::string id = chosen_id;
+  std::string id = options.id;
   if (id.empty()) {
     v1::ListCapturesReply running;
     if (const auto status = ListStanding(context, kind, "", running); !status.ok()) {
       return Fail(context, status);
     }
-    const auto chosen = ChooseStanding(running, kind, job);
+    const auto chosen = ChooseStanding(running, kind, options.job);
     if (!chosen.ok()) {
       return absl::IsNotFound(chosen.status()) ? Fail(chosen.status()) : FailUsage(chosen.status());
     }

@@ -27,9 +27,7 @@ namespace {
 struct WatchCommandOptions {
   CLI::App* on = nullptr;
   CaptureOptions capture;  // of `on`
-  std::string job;         // of `off`
-  std::string id;          // of `off`
-  std::string shown_job;   // of `status`
+  StandingOptions standing;
 };
 
 // Returns a watch as text: whom it records, since when, what it keeps and may cost. Pure.
@@ -93,46 +91,11 @@ int EnableWatch(Context& context, WatchCommandOptions& options) {
     return ExitCodeOf(known);
   }
   v1::Capture capture;
-  if (const auto status = watch.Start(*spec, capture); !status.ok()) {
-    return FailStart(context, status);
-  }
-  if (const auto status = watch.Follow(capture, {.until_begun = true}); !status.ok()) {
-    return FailWatching(context, capture, status);
-  }
+  if (const auto ended = StartStanding(context, watch, *spec, capture)) return *ended;
   const int code = ExitCodeOf(capture);
-  if (context.json) {
-    Print("{}", FormatCaptureJson(capture));
-    return code;
-  }
   Print("{}", FormatWatch(capture));
   if (code != kExitFailed) {
     Print("neurontrace why --live says who is slow or hung; neurontrace watch off turns it off\n");
-  }
-  return code;
-}
-
-// Shows every watch that is on. Returns kExitFailed if none is on, kExitIncomplete if one lacks a
-// worker.
-int ShowWatches(Context& context, const WatchCommandOptions& options) {
-  v1::ListCapturesReply running;
-  if (const auto status = ListStanding(context, kWatchKind, options.shown_job, running);
-      !status.ok()) {
-    return Fail(context, status);
-  }
-  int code = running.captures().empty() ? kExitFailed : kExitDone;
-  for (const v1::Capture& capture : running.captures()) {
-    code = std::max<int>(code, ExitCodeOf(capture) == kExitDone ? kExitDone : kExitIncomplete);
-  }
-  if (context.json) {
-    Print("{}", FormatJson(running));
-    return code;
-  }
-  if (running.captures().empty()) {
-    Print("off{}; turn it on with neurontrace watch on\n",
-          options.shown_job.empty() ? "" : " for job " + options.shown_job);
-  }
-  for (int i = 0; i < running.captures_size(); ++i) {
-    Print("{}{}", i == 0 ? "" : "\n", FormatWatch(running.captures(i)));
   }
   return code;
 }
@@ -169,24 +132,19 @@ void AddWatchCommand(CLI::App& app, Context& context, Run& run) {
                  "Rate at which recording may send, per worker: 10MB/s")
       ->check(NotEmpty("omit it for no limit"));
   CLI::App* off = command->add_subcommand("off", "Turn it off; what it kept stays stored");
-  off->add_option("ID", options->id, "Its capture id, or a unique prefix (default: the only one)")
-      ->check(NotEmpty("omit it if only one is on"));
-  off->add_option("--job", options->job, "The watch of this job")
-      ->check(NotEmpty("omit it if only one is on"));
   CLI::App* status = command->add_subcommand("status", "Show which watches are on, and since when");
-  status->add_option("--job", options->shown_job, "Only of this job")
-      ->check(NotEmpty("omit it for all"));
+  AddStandingOptions(kWatchKind, *off, *status, options->standing);
   options->on = on;
   on->callback([&context, &run, options] {
     run = [&context, options] { return EnableWatch(context, *options); };
   });
   off->callback([&context, &run, options] {
-    run = [&context, options] {
-      return TurnOffStanding(context, kWatchKind, options->job, options->id);
-    };
+    run = [&context, options] { return TurnOffStanding(context, kWatchKind, options->standing); };
   });
   status->callback([&context, &run, options] {
-    run = [&context, options] { return ShowWatches(context, *options); };
+    run = [&context, options] {
+      return ShowStanding(context, kWatchKind, options->standing.shown_job, FormatWatch);
+    };
   });
 }
 

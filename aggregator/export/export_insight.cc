@@ -14,8 +14,7 @@ ExportInsight::ExportInsight(const TimelineHeader& header) {
   if (!header.filter->event_types.selects_all()) return;
   insight_.emplace(header.streams, fields_,
                    InsightFeed::Facts{.window_start_ns = header.filter->window_start_ns,
-                                      .window_end_ns = header.filter->window_end_ns,
-                                      .ended_workers = {}});
+                                      .window_end_ns = header.filter->window_end_ns});
   for (const EarlierPreparation& earlier : header.earlier) {
     insight_->RecordPreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
                                 earlier.model_name);

@@ -25,45 +25,6 @@ uint64_t Mix(uint64_t value) {
 // Never returns 0, which means that nothing is known.
 uint64_t NonZero(uint64_t hash) { return hash == 0 ? 1 : hash; }
 
-// Returns the class of a record's type, or nullopt if the rule does not read it. Copies between
-// host and device (dmem_buf_*) are parts of tensor reads and writes, which have their time already.
-std::optional<InsightClass> ClassOf(DerivedType type) {
-  switch (type) {
-    case DerivedType::kPrepare:
-      return InsightClass::kPrepare;
-    case DerivedType::kPost:
-      return InsightClass::kPost;
-    case DerivedType::kCollective:
-      return InsightClass::kCollective;
-    case DerivedType::kDeviceBarrier:
-      return InsightClass::kDeviceBarrier;
-    case DerivedType::kHostBarrier:
-      return InsightClass::kHostBarrier;
-    case DerivedType::kTensorTransfer:
-      return InsightClass::kTransferIo;
-    case DerivedType::kAllocate:
-    case DerivedType::kDeallocate:
-    case DerivedType::kTensorMemory:
-      return InsightClass::kMemory;
-    case DerivedType::kDeviceFault:
-      return InsightClass::kError;
-    case DerivedType::kOther:
-    case DerivedType::kRunning:  // by ExecutionFinder, as is the next
-    case DerivedType::kExecute:
-    case DerivedType::kCopyIn:
-    case DerivedType::kCopyOut:
-    case DerivedType::kFramework:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-// Returns whether several physical cores of a logical one may have it at one time.
-bool HasParts(InsightClass kind) {
-  return kind == InsightClass::kCollective || kind == InsightClass::kDeviceBarrier ||
-         kind == InsightClass::kHostBarrier;
-}
-
 // Returns whether a loss with these raw times may have been in the window. Without times it may.
 bool IsInWindow(const Loss& loss, const ClockMap& clock, uint64_t start_ns, uint64_t end_ns) {
   if (loss.first_timestamp_ns == 0 || loss.last_timestamp_ns == 0) return true;
@@ -166,8 +127,13 @@ void InsightFeed::Take(const TimelineRecord& record) {
   // Also of nrt_execute, which ExecutionFinder reports: other events have only the id.
   const uint64_t model =
       name.empty() && !model_id ? 0 : ModelOf(record.stream, KeptName(name), model_id);
-  const auto kind = ClassOf(fields.type);
-  if (!kind || (record.flags & kInvalidLength) != 0) return;
+  const auto kind = InsightClassOf(fields.type);
+  // ExecutionFinder reports runs and calls.
+  if (!kind || kind == InsightClass::kRun || kind == InsightClass::kExecute) return;
+  if ((record.flags & kInvalidLength) != 0) {
+    ++without_length_;
+    return;
+  }
   const bool is_point = record.kind == RecordKind::kInstant && *kind == InsightClass::kError;
   if (record.kind != RecordKind::kSpan && !is_point) return;
   if ((record.flags & kStartLost) != 0) {
@@ -181,7 +147,7 @@ void InsightFeed::Take(const TimelineRecord& record) {
                      .end_ns = record.end_ns,
                      .exec_id = StartNumber(record, fields, DerivedField::kExecId).value_or(0),
                      .model = model};
-  if (!HasParts(*kind)) {
+  if (!HasPhysicalParts(*kind)) {
     Hold(event);
     return;
   }
@@ -288,7 +254,7 @@ CoreCondition InsightFeed::ConditionOf(const TimelineStream& stream) const {
   const uint64_t alive_raw_ns = std::max(about.last_timestamp_ns, about.canary_ns);
   CoreCondition condition{.alive_at_ns =
                               alive_raw_ns == 0 ? 0 : stream.clock->ToReference(alive_raw_ns)};
-  if (std::ranges::count(facts_.ended_workers, about.identity.worker) > 0) {
+  if (about.process_has_ended) {
     condition.has_ended = true;
     condition.ended_at_ns = stream.clock->ToReference(about.last_timestamp_ns);
   }
@@ -346,6 +312,10 @@ std::vector<std::string> InsightFeed::Warnings() const {
   if (start_lost_ > 0) {
     warnings.push_back(
         fmt::format("why: {} spans were not used because their start is missing", start_lost_));
+  }
+  if (without_length_ > 0) {
+    warnings.push_back(fmt::format("why: {} spans were not used because their length is impossible",
+                                   without_length_));
   }
   if (released_early_ > 0) {
     warnings.push_back(

@@ -17,6 +17,7 @@
 #include "aggregator/derive/communicators.h"
 #include "aggregator/derive/executions.h"
 #include "aggregator/derive/shape_fields.h"
+#include "aggregator/insight/insight_class.h"
 #include "aggregator/insight/insight_engine.h"
 #include "aggregator/insight/insight_event.h"
 #include "aggregator/timeline/timeline_reader.h"
@@ -42,8 +43,6 @@ class InsightFeed {
     // Reference time, as in the filter of the reading: losses outside of it do not matter.
     uint64_t window_start_ns = 0;
     uint64_t window_end_ns = UINT64_MAX;
-    // Workers whose process ended before the capture did.
-    std::vector<WorkerIdentity> ended_workers;
   };
   // Events that wait until all that end before them have come. Beyond, the one that ends first is
   // passed on early.
@@ -88,15 +87,17 @@ class InsightFeed {
 
  private:
   static constexpr uint32_t kNoCore = UINT32_MAX;
-  // An event that waits for its turn. Equal ends have an order that no table decides, so that equal
-  // captures give equal reports.
+  // An event that waits for its turn, see EndsBefore. Equal events have an order that no table
+  // decides, so that equal captures give equal reports.
   struct Held {
     InsightEvent event;
     uint64_t number = 0;
     bool operator>(const Held& other) const {
+      if (EndsBefore(event, other.event) != EndsBefore(other.event, event)) {
+        return EndsBefore(other.event, event);
+      }
       const auto key = [](const Held& held) {
-        const InsightEvent& event = held.event;
-        return std::tuple(event.end_ns, event.core, event.start_ns, event.kind, held.number);
+        return std::tuple(held.event.core, held.event.kind, held.number);
       };
       return key(*this) > key(other);
     }
@@ -138,6 +139,7 @@ class InsightFeed {
   uint64_t next_number_ = 0;
   uint64_t released_early_ = 0;
   uint64_t start_lost_ = 0;
+  uint64_t without_length_ = 0;
   // By core: records by a device's map, and by the runtime's times.
   std::vector<std::pair<uint64_t, uint64_t>> device_times_;
 };

@@ -47,6 +47,19 @@ class InsightFeedTest : public DeriveTest {
   std::optional<InsightFeed> feed_;
 };
 
+// A collective after its run would count as the next execution's.
+TEST_F(InsightFeedTest, PassesACollectiveOnBeforeTheRunThatItEndsWith) {
+  const uint32_t core = AddStream(Core("i-a", 7, 3));
+  Running(core, 5, 0, kBase + 10 * kMs, kBase + 80 * kMs);
+  script(core).Span("cc_running", kBase + 60 * kMs, kBase + 80 * kMs, 4, 7,
+                    {{"exec_id", uint64_t{5}}, {"op_id", uint64_t{1}}});
+  Running(core, 6, 0, kBase + 90 * kMs, kBase + 95 * kMs);
+  script(core).Span("cc_running", kBase + 90 * kMs, kBase + 95 * kMs, 5, 7,
+                    {{"exec_id", uint64_t{6}}, {"op_id", uint64_t{1}}});
+  EXPECT_THAT(Kinds(Feed()), ElementsAre(InsightClass::kCollective, InsightClass::kRun,
+                                         InsightClass::kCollective, InsightClass::kRun));
+}
+
 TEST_F(InsightFeedTest, PassesEachClassOnInTheOrderOfEnds) {
   const uint32_t core = AddStream(Core("i-a", 7, 3), Rank(11, 64));
   source_.stream(core).job = "llama";
@@ -172,7 +185,8 @@ TEST_F(InsightFeedTest, KnowsWhichProcessesEnded) {
   const uint32_t a = AddStream(Core("i-a", 7, 0));
   const uint32_t b = AddStream(Core("i-a", 8, 0));
   for (const uint32_t core : {a, b}) Running(core, 1, 0, kBase, kBase + 1 * kMs);
-  Feed({.ended_workers = {source_.stream(b).identity.worker}});
+  source_.stream(b).process_has_ended = true;
+  Feed();
   const auto conditions = feed_->Conditions();
   ASSERT_EQ(conditions.size(), 2u);
   EXPECT_FALSE(conditions[0].has_ended);

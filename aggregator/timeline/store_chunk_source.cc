@@ -19,6 +19,21 @@ namespace {
 // store cannot make the set grow with the capture.
 constexpr size_t kReportedMax = 65'536;
 
+// Returns the processes that are known to have ended while the capture ran. A worker is also lost
+// if one of its streams was; then it has losses.
+std::vector<WorkerIdentity> EndedWorkers(const CaptureRecord& record) {
+  std::vector<WorkerIdentity> ended;
+  for (const CaptureWorkerStatus& worker : record.workers) {
+    const bool has_died =
+        worker.state == CaptureWorkerState::kLost && worker.obstacle != CaptureObstacle::kAgentLost;
+    const bool has_closed =
+        worker.worker_state == WorkerState::kClosed || worker.obstacle == CaptureObstacle::kEnded;
+    if (has_died || has_closed) ended.push_back(worker.worker);
+  }
+  std::ranges::sort(ended);
+  return ended;
+}
+
 // Translates a record of the store, without losses by expiry.
 StreamDescription DescriptionOf(StreamRecord record) {
   StreamDescription stream;
@@ -72,8 +87,11 @@ absl::StatusOr<CaptureDescription> StoreChunkSource::Describe() {
   capture.warnings.insert(capture.warnings.end(), record_.end_warnings.begin(),
                           record_.end_warnings.end());
   ASSIGN_OR_RETURN(std::vector<StreamRecord> streams, reader_.Streams());
+  const std::vector<WorkerIdentity> ended = EndedWorkers(record_);
   for (StreamRecord& stream : streams) {
     capture.streams.push_back(DescriptionOf(std::move(stream)));
+    StreamDescription& last = capture.streams.back();
+    last.process_has_ended = std::ranges::binary_search(ended, last.identity.worker);
   }
   return capture;
 }

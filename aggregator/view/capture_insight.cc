@@ -85,20 +85,6 @@ absl::StatusOr<std::vector<uint32_t>> CoreStreams(const CaptureDescription& capt
                   listed.empty() ? "none with a name" : fmt::format("{}", fmt::join(listed, ", ")));
 }
 
-// The processes that are known to have ended while the capture ran. A worker is also lost if one of
-// its streams was; then it has losses, and is refused for them.
-std::vector<WorkerIdentity> EndedWorkers(const CaptureRecord& record) {
-  std::vector<WorkerIdentity> ended;
-  for (const CaptureWorkerStatus& worker : record.workers) {
-    const bool has_died =
-        worker.state == CaptureWorkerState::kLost && worker.obstacle != CaptureObstacle::kAgentLost;
-    const bool has_closed =
-        worker.worker_state == WorkerState::kClosed || worker.obstacle == CaptureObstacle::kEnded;
-    if (has_died || has_closed) ended.push_back(worker.worker);
-  }
-  return ended;
-}
-
 }  // namespace
 
 // The reference time is that of this aggregator's machine, so that "before now" needs no other
@@ -143,9 +129,7 @@ absl::StatusOr<v1::InsightReport> CaptureInsight::Explain(const CaptureRecord& r
   reading.filter.window_start_ns = window.from_ns;
   reading.filter.window_end_ns = window.to_ns;
   ASSIGN_OR_RETURN(reading.filter.event_types, EventFilter::Parse(InsightFeed::EventTypes()));
-  InsightReading insight({.window_start_ns = window.from_ns,
-                          .window_end_ns = window.to_ns,
-                          .ended_workers = EndedWorkers(record)},
+  InsightReading insight({.window_start_ns = window.from_ns, .window_end_ns = window.to_ns},
                          record.id.ToString());
   const auto summary =
       RunExporter(source, insight, reading, /*takes_host_samples=*/false,

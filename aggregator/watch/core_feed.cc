@@ -8,51 +8,10 @@
 
 #include "absl/hash/hash.h"
 #include "aggregator/derive/shape_fields.h"
+#include "aggregator/insight/insight_class.h"
 
 namespace neurontrace {
 namespace {
-
-// Returns the class of a type of events; nullopt if the rule does not read it.
-std::optional<InsightClass> WatchedClassOf(DerivedType type) {
-  switch (type) {
-    case DerivedType::kExecute:
-      return InsightClass::kExecute;
-    case DerivedType::kPrepare:
-      return InsightClass::kPrepare;
-    case DerivedType::kPost:
-      return InsightClass::kPost;
-    case DerivedType::kRunning:
-      return InsightClass::kRun;
-    case DerivedType::kCollective:
-      return InsightClass::kCollective;
-    case DerivedType::kDeviceBarrier:
-      return InsightClass::kDeviceBarrier;
-    case DerivedType::kHostBarrier:
-      return InsightClass::kHostBarrier;
-    case DerivedType::kTensorTransfer:
-      return InsightClass::kTransferIo;
-    case DerivedType::kAllocate:
-    case DerivedType::kDeallocate:
-    case DerivedType::kTensorMemory:
-      return InsightClass::kMemory;
-    case DerivedType::kDeviceFault:
-      return InsightClass::kError;
-    default:
-      return std::nullopt;
-  }
-}
-
-// Returns whether the physical cores of a logical one have such an event each.
-bool HasParts(InsightClass kind) {
-  return kind == InsightClass::kRun || kind == InsightClass::kCollective ||
-         kind == InsightClass::kDeviceBarrier || kind == InsightClass::kHostBarrier;
-}
-
-// The order in which events are passed on. Of two that end at once, the enclosed one comes first: a
-// collective belongs to the run that it ends with.
-bool EndsBefore(const InsightEvent& a, const InsightEvent& b) {
-  return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.start_ns > b.start_ns;
-}
 
 // Returns a whole number of a row, which may be stored as text; nullopt without one.
 std::optional<uint64_t> NumberOfRow(const DecodedChunk& chunk, uint32_t shape, uint32_t row,
@@ -87,7 +46,7 @@ std::vector<CoreFeed::Plan> CoreFeed::PlansOf(const DecodedChunk& chunk) {
     const SharedShape shape{
         .number = ShapeFieldTable::kShapesMax, .shape = chunk.shapes()[i], .text = {}};
     plans[i].fields = table.Of(shape);
-    plans[i].kind = WatchedClassOf(plans[i].fields.type);
+    plans[i].kind = InsightClassOf(plans[i].fields.type);
     plans[i].phase = shape.shape.phase;
   }
   return plans;
@@ -231,7 +190,7 @@ void CoreFeed::Hold(const InsightEvent& event, InsightSink& sink) {
     ++counters_.late;
     return;
   }
-  if (HasParts(event.kind) && JoinPart(event)) return;
+  if (HasPhysicalParts(event.kind) && JoinPart(event)) return;
   const auto at = std::upper_bound(held_.begin(), held_.end(), event, EndsBefore);
   held_.insert(at, event);
   if (held_.size() > limits::kWatchHeldEventsMax) Release(1, sink);

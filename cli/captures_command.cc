@@ -338,13 +338,14 @@ int KeepCapture(Context& context, const CapturesOptions& options) {
   return kExitDone;
 }
 
+constexpr char kIdText[] = "Capture id, or a unique prefix of one";
+constexpr char kIdHint[] = "neurontrace captures lists them";
+
 // Adds the command that changes how long a capture is kept.
 void AddKeepCommand(CLI::App& command, const std::shared_ptr<CapturesOptions>& options,
                     Context& context, Run& run) {
   CLI::App* keep = command.add_subcommand("keep", "Change how long a capture is kept");
-  keep->add_option("ID", options->id, "Capture id, or a unique prefix of one")
-      ->required()
-      ->check(NotEmpty("neurontrace captures lists them"));
+  keep->add_option("ID", options->id, kIdText)->required()->check(NotEmpty(kIdHint));
   keep->add_option("--for", options->keep_for,
                    "Delete the capture this long after its end: 30d; of a running continuous "
                    "capture, the maximum age of its events")
@@ -363,8 +364,7 @@ void AddKeepCommand(CLI::App& command, const std::shared_ptr<CapturesOptions>& o
 // Adds the commands that change what people write about captures.
 void AddUpdateCommands(CLI::App& command, const std::shared_ptr<CapturesOptions>& options,
                        Context& context, Run& run) {
-  constexpr char kIdText[] = "Capture id, or a unique prefix of one";
-  const CLI::Validator is_id = NotEmpty("neurontrace captures lists them");
+  const CLI::Validator is_id = NotEmpty(kIdHint);
   CLI::App* rename = command.add_subcommand("rename", "Give a capture another name");
   rename->add_option("ID", options->id, kIdText)->required()->check(is_id);
   rename->add_option("NAME", options->name, "The new name; '' removes the name")->required();
@@ -450,9 +450,7 @@ void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
   AddKeepCommand(*command, options, context, run);
   CLI::App* erase = command->add_subcommand("delete", "Delete a capture that has ended");
   for (CLI::App* const one : {show, watch, erase}) {
-    one->add_option("ID", options->id, "Capture id, or a unique prefix of one")
-        ->required()
-        ->check(NotEmpty("neurontrace captures lists them"));
+    one->add_option("ID", options->id, kIdText)->required()->check(NotEmpty(kIdHint));
   }
   command->callback([&context, &run, command, list, show, watch, erase, options] {
     if (show->parsed()) {

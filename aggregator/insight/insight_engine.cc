@@ -59,6 +59,14 @@ class InsightEngine::Impl {
     for (const auto& finder : finders_) finder->StartWindow();
   }
   std::span<const InsightCore> cores() const { return cores_; }
+  uint64_t executions_replaced() const {
+    uint64_t replaced = 0;
+    for (const auto& finder : finders_) {
+      const CoreHistory& history = finder->history();
+      replaced += history.executions - history.window_begin - history.in_window();
+    }
+    return replaced;
+  }
   size_t memory_bytes() const {
     return finders_.size() * (sizeof(SegmentFinder) + sizeof(finders_[0]) + sizeof(InsightCore)) +
            model_name_bytes_;
@@ -163,6 +171,8 @@ InsightReport InsightEngine::Judge(std::span<const CoreCondition> conditions) co
 void InsightEngine::StartWindow() { impl_->StartWindow(); }
 
 std::span<const InsightCore> InsightEngine::cores() const { return impl_->cores(); }
+
+uint64_t InsightEngine::executions_replaced() const { return impl_->executions_replaced(); }
 
 size_t InsightEngine::memory_bytes() const { return impl_->memory_bytes(); }
 

@@ -64,6 +64,9 @@ class InsightEngine {
   void StartWindow();
 
   std::span<const InsightCore> cores() const;
+  // Returns how many executions of the window are not judged, over all cores, because newer ones
+  // took their places: only the last insight_rule::kExecutionsKept of each core are.
+  uint64_t executions_replaced() const;
   size_t memory_bytes() const;
 
  private:

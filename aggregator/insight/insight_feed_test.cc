@@ -9,6 +9,8 @@
 #include <optional>
 
 #include "aggregator/derive/derive_fixture.h"
+#include "aggregator/insight/insight_rule.h"
+#include "aggregator/insight/timeline_insight.h"
 
 namespace neurontrace {
 namespace {
@@ -179,6 +181,23 @@ TEST_F(InsightFeedTest, CountsTheLossesOfTheWindowAlone) {
   stream.suspensions = {{.begin_ns = kBase + 1 * kMs, .end_ns = kBase + 2 * kMs}};
   Feed();
   EXPECT_TRUE(feed_->Conditions()[0].lost_unknown);
+}
+
+TEST_F(InsightFeedTest, AnswerCountsExecutionsThatAreNotJudged) {
+  constexpr uint64_t kEarlier = 7;
+  const uint32_t core = AddStream(Core("i-a", 7, 3));
+  // The first run has no beginning, and the calls of the last one may still end: neither counts.
+  for (uint64_t i = 0; i < insight_rule::kExecutionsKept + kEarlier + 2; ++i) {
+    Running(core, i + 1, 0, kBase + i * 10 * kMs, kBase + i * 10 * kMs + 5 * kMs);
+  }
+  std::optional<TimelineInsight> insight;
+  Read([&](const TimelineReader& reader) { insight.emplace(reader.streams(), fields_); },
+       [&](const TimelineBatch& batch) { insight->Take(batch); }, {});
+  uint64_t counted = 0;
+  for (const Refusal& refusal : insight->Finish().refusals) {
+    if (refusal.reason == RefusalReason::kLimit) counted += refusal.count;
+  }
+  EXPECT_EQ(counted, kEarlier);
 }
 
 TEST_F(InsightFeedTest, KnowsWhichProcessesEnded) {

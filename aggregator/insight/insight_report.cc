@@ -49,8 +49,6 @@ const char* RefusalReasonName(RefusalReason reason) {
       return "contradiction";
     case RefusalReason::kTwoCandidates:
       return "two-candidates";
-    case RefusalReason::kClockBound:
-      return "clock-bound";
     case RefusalReason::kUnexplained:
       return "unexplained";
     case RefusalReason::kTooShort:

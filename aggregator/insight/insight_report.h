@@ -33,7 +33,6 @@ enum class RefusalReason : uint8_t {
   kCoverage = 4,       // less than 90 % of the group is in the capture
   kContradiction = 5,  // ids contradict time
   kTwoCandidates = 6,  // two within 20 % of each other
-  kClockBound = 7,     // the order is closer than the clocks' bounds
   kUnexplained = 8,    // named increments add up to less than 80 % of the exposed wait
   kTooShort = 9,       // fewer executions than the rule needs
   kNoCanary = 10,      // silent, and not known to be alive

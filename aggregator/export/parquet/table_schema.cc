@@ -334,7 +334,7 @@ constexpr ColumnSpec kVerdictColumns[] = {
      "slow-core,slow-host,slow-process,input-stall,memory-stall,host-code,slow-collective,"
      "uneven-role,uneven-data,hang-not-entered,hang-inside,dead-worker,device-error"},
     {"reason", kText, false, "Reason of the refusal; null for a verdict", "", "losses", "", "",
-     "losses,few-peers,role-unknown,coverage,contradiction,two-candidates,clock-bound,unexplained,"
+     "losses,few-peers,role-unknown,coverage,contradiction,two-candidates,unexplained,"
      "too-short,no-canary,limit"},
     {"worker_gids", kInt64List, false,
      "Known global ranks of the suspects, or of the cores that were not judged; the first 1,024"},

@@ -127,6 +127,13 @@ bool HasBegunAndEnded(const v1::Capture& capture) {
   return HasEnded(capture) && capture.state() != v1::CAPTURE_STATE_NOT_BEGUN;
 }
 
+// Returns whether each core of the worker that ran executions recorded the capture's first one.
+bool BeganOnTime(const v1::CaptureWorkerStatus& worker, const v1::CaptureBegin& begin) {
+  return worker.first_execution() == begin.first_execution() &&
+         worker.highest_first_execution() == begin.first_execution() &&
+         worker.cores_without_execution() == 0;
+}
+
 // Returns how many workers began at the common execution; "" for captures by time. If no worker saw
 // an execution, the line explains it.
 std::string FormatExecutions(const v1::Capture& capture) {
@@ -144,11 +151,11 @@ std::string FormatExecutions(const v1::Capture& capture) {
   for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
     if (!HasPart(worker) || worker.framework()) continue;
     ++of;
-    on_time += worker.first_execution() == begin.first_execution() ? 1 : 0;
+    on_time += BeganOnTime(worker, begin) ? 1 : 0;
     newest = std::max<uint64_t>(newest, worker.newest_execution());
     is_any = is_any || worker.first_execution() != 0;
   }
-  std::string text = fmt::format("{} of {} began at execution {}", on_time, of,
+  std::string text = fmt::format("{} of {} began at execution {} on every core", on_time, of,
                                  FormatCount(begin.first_execution()));
   if (begin.last_execution() != 0) {
     text += fmt::format(", to stop after {}", FormatCount(begin.last_execution()));
@@ -186,14 +193,31 @@ std::string FormatReach(const v1::Capture& capture) {
       FormatCounted(static_cast<uint64_t>(of), "worker"));
 }
 
-// Returns the executions that a worker recorded, such as "4711 to 4720". The runtime may have
-// advanced beyond the last one that was asked for.
+// Returns "4711", or "4711-4712" if it differs between the cores; "4711-?" if it may.
+std::string FormatSpread(uint64_t lowest, uint64_t highest) {
+  if (lowest == highest) return std::to_string(lowest);
+  return fmt::format("{}-{}", lowest == 0 ? "?" : std::to_string(lowest),
+                     highest == 0 ? "?" : std::to_string(highest));
+}
+
+// Returns the executions that a worker recorded, such as "4711 to 4720", or "4711-4712 to
+// 4719-4720, none on 1 core" if its cores differ. The runtime may have advanced beyond the last one
+// that was asked for.
 std::string FormatExecutions(const v1::CaptureWorkerStatus& worker, const v1::CaptureBegin& begin) {
   if (worker.first_execution() == 0) return "-";
-  const uint64_t newest = worker.newest_execution();
-  const uint64_t last = begin.last_execution();
-  return fmt::format("{} to {}", worker.first_execution(),
-                     last == 0 ? newest : std::min(newest, last));
+  const uint64_t last =
+      begin.last_execution() == 0 ? std::numeric_limits<uint64_t>::max() : begin.last_execution();
+  const auto in_range = [last](uint64_t newest) { return std::min(newest, last); };
+  std::string text = fmt::format(
+      "{} to {}", FormatSpread(worker.first_execution(), worker.highest_first_execution()),
+      // While a capture without an end records, cores differ by what is in progress.
+      begin.last_execution() == 0 ? std::to_string(worker.newest_execution())
+                                  : FormatSpread(in_range(worker.lowest_newest_execution()),
+                                                 in_range(worker.newest_execution())));
+  if (const uint32_t without = worker.cores_without_execution(); without > 0) {
+    text += ", none on " + FormatCounted(without, "core");
+  }
+  return text;
 }
 
 }  // namespace
@@ -260,8 +284,8 @@ bool FallsShort(const v1::CaptureWorkerStatus& worker, const v1::Capture& captur
   if (!IsByExecution(spec) || !HasBegunAndEnded(capture)) return false;
   // A worker that joined late is reported as late already; only the total absence of an execution
   // is reported in addition.
-  return worker.first_execution() == 0 ||
-         (!worker.joined_late() && worker.first_execution() != capture.begin().first_execution());
+  return worker.first_execution() == 0 || worker.cores_without_execution() > 0 ||
+         (!worker.joined_late() && !BeganOnTime(worker, capture.begin()));
 }
 
 std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, size_t rows_max,

@@ -120,11 +120,39 @@ TEST(FormatOutcome, ReportsFirstExecution) {
   capture.mutable_begin()->set_last_execution(4730);
   auto& on_time = AddRecorded(capture, 101, 0);
   on_time.set_first_execution(4711);
-  on_time.set_newest_execution(4731);
+  on_time.set_highest_first_execution(4711);
+  on_time.set_lowest_newest_execution(4731);
+  on_time.set_newest_execution(4732);
   AddRecorded(capture, 102, 0).set_first_execution(4712);
   EXPECT_THAT(FormatOutcome(capture, WorkerRanks(), 64), HasSubstr("4711 to 4730"));
   EXPECT_THAT(FormatOutcomeSummary(capture),
-              HasSubstr("1 of 2 began at execution 4,711, to stop after 4,730\n"));
+              HasSubstr("1 of 2 began at execution 4,711 on every core, to stop after 4,730\n"));
+}
+
+// The first core of the worker is on time and reaches the end, and hides neither of the others.
+TEST(FormatOutcome, NoCoreIsHiddenBehindItsNeighbour) {
+  v1::Capture capture = CaptureOf(v1::CAPTURE_MODE_STREAM);
+  capture.mutable_spec()->set_at_execution(4711);
+  capture.mutable_begin()->set_first_execution(4711);
+  capture.mutable_begin()->set_last_execution(4730);
+  auto& worker = AddRecorded(capture, 101, 0);
+  worker.set_first_execution(4711);
+  worker.set_highest_first_execution(4711);
+  worker.set_lowest_newest_execution(4731);
+  worker.set_newest_execution(4731);
+  EXPECT_EQ(ExitCodeOf(capture), kExitDone);
+  worker.set_highest_first_execution(4712);
+  worker.set_lowest_newest_execution(4720);
+  EXPECT_EQ(ExitCodeOf(capture), kExitIncomplete);
+  EXPECT_THAT(FormatOutcome(capture, WorkerRanks(), 64), HasSubstr("4711-4712 to 4720-4730"));
+  EXPECT_THAT(FormatOutcomeSummary(capture), HasSubstr("0 of 1 began at execution 4,711 on every"));
+  worker.set_highest_first_execution(0);
+  EXPECT_EQ(ExitCodeOf(capture), kExitIncomplete) << "nobody knows";
+  EXPECT_THAT(FormatOutcome(capture, WorkerRanks(), 64), HasSubstr("4711-? to 4720-4730"));
+  worker.set_highest_first_execution(4711);
+  worker.set_cores_without_execution(1);
+  EXPECT_EQ(ExitCodeOf(capture), kExitIncomplete);
+  EXPECT_THAT(FormatOutcome(capture, WorkerRanks(), 64), HasSubstr("none on 1 core"));
 }
 
 // A capture of executions that nobody ran, or that were over when it was asked for, is not whole.
@@ -138,13 +166,15 @@ TEST(FormatOutcome, ACaptureByExecutionThatHasNoneFallsShort) {
   EXPECT_EQ(ExitCodeOf(capture), kExitIncomplete) << "they were past it";
   EXPECT_THAT(
       FormatOutcomeSummary(capture),
-      HasSubstr("0 of 1 began at execution 5, to stop after 24; the newest seen is 4,000\n"));
+      HasSubstr("0 of 1 began at execution 5 on every core, to stop after 24; the newest seen is "
+                "4,000\n"));
   worker.set_first_execution(6);
   EXPECT_EQ(ExitCodeOf(capture), kExitIncomplete);
   worker.set_joined_late(true);
   EXPECT_EQ(ExitCodeOf(capture), kExitDone);
   worker.set_joined_late(false);
   worker.set_first_execution(5);
+  worker.set_highest_first_execution(5);
   EXPECT_EQ(ExitCodeOf(capture), kExitDone);
 
   capture.mutable_spec()->clear_at_execution();

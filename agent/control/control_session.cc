@@ -293,10 +293,10 @@ void ControlSession::OnCaptureWorker(const CaptureWorkerStatus& status) {
     return;
   }
   CaptureWorkerStatus& known = capture.workers[key];
-  const bool state_changed =
-      known.state != status.state || known.detail != status.detail ||
-      known.obstacle != status.obstacle || known.begun_realtime_ns != status.begun_realtime_ns ||
-      (capture.by_execution && known.newest_execution != status.newest_execution);
+  const bool state_changed = known.state != status.state || known.detail != status.detail ||
+                             known.obstacle != status.obstacle ||
+                             known.begun_realtime_ns != status.begun_realtime_ns ||
+                             (capture.by_execution && !HasSameExecutions(known, status));
   // The count of recording workers follows from the old and the new status.
   const bool recorded = capture.recording > 0;
   capture.recording -= IsRecording(known) ? 1 : 0;

@@ -102,6 +102,13 @@ TEST_F(ControlSessionTest, ReportsExecutionProgressImmediatelyWhenAwaited) {
   status.newest_execution = 17;
   session_.OnCaptureWorker(status);
   EXPECT_THAT(aggregator_.TakeSent(), SizeIs(1));
+  // A core that follows the others changes none of the worker's extremes above.
+  status.lowest_newest_execution = 16;
+  session_.OnCaptureWorker(status);
+  EXPECT_THAT(aggregator_.TakeSent(), SizeIs(1));
+  status.highest_first_execution = 16;
+  session_.OnCaptureWorker(status);
+  EXPECT_THAT(aggregator_.TakeSent(), SizeIs(1));
 }
 
 TEST_F(ControlSessionTest, DeliversTriggersAndReportsFirings) {

@@ -134,6 +134,9 @@ struct WorkerCertificate {
   std::string detail;
   std::vector<int64_t> worker_gids;  // ascending
   EventAccount account;
+  // How its cores missed the capture's first execution, and its last; empty if they did not.
+  std::string late_cores;
+  std::string early_end;
   // The number that its agent reported last, and whether it differs from what arrived.
   uint64_t events_read = 0;
   bool events_read_differs = false;

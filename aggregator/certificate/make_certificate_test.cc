@@ -81,6 +81,33 @@ TEST(MakeCertificate, AnExecutionThatWasNotReachedIsFound) {
   EXPECT_THAT(world.Make().findings, IsEmpty());
 }
 
+TEST(MakeCertificate, ACoreThatBeganLateIsFoundBehindItsNeighbour) {
+  CertificateWorld world;
+  world.record.spec = {.conditions = {.at_execution = 40, .executions = 10}};
+  world.record.begin = CaptureBegin{.first_execution = 40, .last_execution = 49};
+  CaptureWorkerStatus& status = world.Status(1, CaptureWorkerState::kComplete);
+  status.events_read = 5;
+  status.first_execution = status.highest_first_execution = 40;
+  status.lowest_newest_execution = status.newest_execution = 50;
+  world.Stream(1, 5);
+  EXPECT_TRUE(world.Make().complete);
+  EXPECT_THAT(world.Make().notes, IsEmpty());
+  status.lowest_newest_execution = 45;
+  EXPECT_TRUE(world.Make().complete);
+  EXPECT_THAT(world.Make().notes,
+              ElementsAre("i-a pid 1: not all of its cores reached execution 49: the newest was 45 "
+                          "on one of them"));
+  status.highest_first_execution = 41;
+  const Certificate late = world.Make();
+  EXPECT_FALSE(late.complete);
+  EXPECT_EQ(late.verdict, "incomplete: 1 worker did not record the first execution on every core");
+  EXPECT_THAT(late.findings,
+              ElementsAre("i-a pid 1: its cores began at executions 40 to 41, not all at 40"));
+  // While it continues the other core may still come.
+  world.record.state = CaptureState::kRecording;
+  EXPECT_THAT(world.Make().findings, IsEmpty());
+}
+
 // Stamps that were lost, or that a clock gave which was set back while the machine was off.
 TEST(MakeCertificate, ACaptureOfUnknownLengthIsIncomplete) {
   CertificateWorld world;

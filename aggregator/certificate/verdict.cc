@@ -274,6 +274,12 @@ void AddWorkerFindings(const CaptureRecord& record, const Certificate& certifica
     } else if (worker.part == WorkerPart::kNever && !matched_none) {
       notes.Add(WithDetail(NameOf(worker) + " " + DescribeAbsence(worker), worker.detail));
     }
+    if (!worker.late_cores.empty()) {
+      findings.Add(fmt::format("{}: {}", NameOf(worker), worker.late_cores));
+    }
+    if (!worker.early_end.empty()) {
+      notes.Add(fmt::format("{}: {}", NameOf(worker), worker.early_end));
+    }
     if (worker.left_out) notes.Add(DescribeOmitted(worker));
     if (!worker.suspensions.empty()) notes.Add(DescribeSuspensions(worker));
   }
@@ -428,6 +434,9 @@ std::string Summary(const CaptureRecord& record, const Certificate& certificate)
   AddParticipants(
       certificate, [&record](const auto& worker) { return ReachedNoExecution(record, worker); },
       "{} reached none of the executions", parts);
+  AddParticipants(
+      certificate, [](const auto& worker) { return !worker.late_cores.empty(); },
+      "{} did not record the first execution on every core", parts);
   AddParticipants(
       certificate,
       [](const auto& worker) {

@@ -10,6 +10,7 @@
 
 #include "aggregator/certificate/event_account.h"
 #include "lib/base/time_units.h"
+#include "lib/trace/execution_coverage.h"
 #include "lib/trace/fidelity.h"
 #include "lib/trace/limits.h"
 #include "lib/trace/suspension.h"
@@ -56,6 +57,7 @@ class Drafts {
       draft.certificate.obstacle = status.obstacle;
       draft.certificate.events_read = status.events_read;
       AddRemarks(status.remarks, draft.certificate.remarks);
+      AddExecutions(status, draft.certificate);
     }
     for (const StreamRecord& stream : evidence.streams) {
       if (stream.identity.kind != StreamKind::kHost) AddStream(stream);
@@ -73,6 +75,16 @@ class Drafts {
   }
 
  private:
+  // A worker that was lost or refused is a finding already.
+  void AddExecutions(const CaptureWorkerStatus& status, WorkerCertificate& worker) const {
+    const CaptureRecord& record = evidence_.record;
+    const bool is_by_execution = record.begin && record.spec.conditions.by_execution();
+    if (!is_by_execution || !HasEnded(record.state)) return;
+    if (status.state != CaptureWorkerState::kComplete) return;
+    worker.late_cores = DescribeLateCores(*record.begin, status);
+    worker.early_end = DescribeEarlyEnd(*record.begin, status);
+  }
+
   // The framework files of an instance form one entry, whichever process wrote them.
   Draft& At(WorkerIdentity worker, bool framework) {
     if (framework) worker = {.instance_id = worker.instance_id, .boot_id = worker.boot_id};

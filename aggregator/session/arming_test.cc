@@ -121,7 +121,10 @@ TEST_F(ArmingTest, BeginOutlivesReportingAgent) {
                                 .begin_offset_ns = 40,
                                 .begun_as_planned = true,
                                 .first_execution = 1'000,
-                                .newest_execution = 1'200};
+                                .highest_first_execution = 1'001,
+                                .lowest_newest_execution = 1'199,
+                                .newest_execution = 1'200,
+                                .cores_without_execution = 1};
   Report("a", status);
   CaptureWorkerStatus late = status;
   late.worker = WorkerOf("b");
@@ -142,6 +145,7 @@ TEST_F(ArmingTest, BeginOutlivesReportingAgent) {
   status.events_read = 30;
   EXPECT_EQ(found("a", 0, 0), status);
   status.newest_execution = 9'999;
+  status.cores_without_execution = 0;
   EXPECT_EQ(found("a", 9'000, 9'999), status);
   EXPECT_TRUE(found("b", 0, 0).joined_late);
   // A trace that restarts is not the beginning.

@@ -10,6 +10,7 @@
 
 #include "aggregator/session/capture_arming.h"
 #include "lib/trace/capture_record.h"
+#include "lib/trace/execution_coverage.h"
 #include "lib/trace/worker_info.h"
 
 namespace neurontrace {
@@ -127,8 +128,29 @@ bool CheckWorkers(CaptureRoster& roster) {
   return all_delivered;
 }
 
-// Returns whether every worker of a capture by executions has recorded one of them; adds a warning
-// for each that has not.
+// Adds one warning for all workers of which a core did not reach the capture's last execution. That
+// leaves the capture complete, as a stop by command does: everything up to there is stored.
+void WarnOfEarlyEnds(CaptureRoster& roster) {
+  const CaptureRecord& record = roster.record();
+  size_t early = 0;
+  uint64_t lowest = 0;
+  std::string furthest_behind;
+  for (const CaptureWorkerStatus& status : record.workers) {
+    if (status.state != CaptureWorkerState::kComplete) continue;
+    const std::string why = DescribeEarlyEnd(*record.begin, status);
+    if (why.empty()) continue;
+    if (++early > 1 && status.lowest_newest_execution >= lowest) continue;
+    lowest = status.lowest_newest_execution;
+    furthest_behind = fmt::format("{}: {}", NameOf(status), why);
+  }
+  if (early == 0) return;
+  roster.WarnAtEnd(early == 1 ? furthest_behind
+                              : fmt::format("{}, and {} more workers ended before it on a core",
+                                            furthest_behind, early - 1));
+}
+
+// Returns whether every core of every worker of a capture by executions has recorded from the first
+// one on; adds a warning for each worker of which one has not.
 bool CheckExecutions(CaptureRoster& roster) {
   const CaptureRecord& record = roster.record();
   if (!record.begin || !record.spec.conditions.by_execution()) return true;
@@ -137,7 +159,12 @@ bool CheckExecutions(CaptureRoster& roster) {
   for (const CaptureWorkerStatus& status : record.workers) {
     // Agents that report no executions deliver everything from the beginning on.
     const bool recorded = status.first_execution != 0 || status.events_read > 0;
-    if (status.framework || status.state != CaptureWorkerState::kComplete || recorded) continue;
+    if (status.framework || status.state != CaptureWorkerState::kComplete) continue;
+    if (const std::string late = DescribeLateCores(begin, status); !late.empty()) {
+      all_reached = false;
+      roster.WarnAtEnd(fmt::format("{}: {}", NameOf(status), late));
+    }
+    if (recorded) continue;
     all_reached = false;
     if (begin.first_execution == 0) continue;
     roster.WarnAtEnd(fmt::format("{} recorded nothing: execution {} was to be its first, and {}",
@@ -151,6 +178,7 @@ bool CheckExecutions(CaptureRoster& roster) {
         "nothing was recorded: no execution to start at was found, because no worker reported one "
         "before the stop");
   }
+  WarnOfEarlyEnds(roster);
   return all_reached;
 }
 

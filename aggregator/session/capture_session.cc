@@ -36,10 +36,17 @@ void KeepBeginning(const CaptureWorkerStatus& before, CaptureWorkerStatus& statu
     status.begun_as_planned = before.begun_as_planned;
     status.joined_late = before.joined_late;
   }
+  // Each extreme of the cores is kept by itself, so that no core hides another.
+  status.highest_first_execution =
+      std::max(status.highest_first_execution, before.highest_first_execution);
+  if (status.lowest_newest_execution == 0) {
+    status.lowest_newest_execution = before.lowest_newest_execution;
+  }
   if (before.first_execution == 0) return;
   if (status.first_execution == 0) {
     status.first_execution = before.first_execution;
     status.newest_execution = std::max(status.newest_execution, before.newest_execution);
+    status.cores_without_execution = before.cores_without_execution;
   } else {
     status.first_execution = std::min(status.first_execution, before.first_execution);
   }

@@ -22,7 +22,9 @@ struct Progress {
   size_t ended = 0;     // had begun, and can execute no more
   size_t short_of = 0;  // of the ended ones, those that had not passed the last execution
   uint64_t newest = 0;
-  uint64_t sum = 0;  // changes with every reported execution
+  uint64_t lowest = 0;  // the newest of the core that is furthest behind; 0: not known
+  // Changes with every reported execution of the first and of the last core of a worker.
+  uint64_t sum = 0;
 
   size_t running() const { return past + behind + silent + coming; }
 };
@@ -45,7 +47,10 @@ Progress Measure(const CaptureRecord& record, uint64_t now_realtime_ns) {
   for (const CaptureWorkerStatus& status : record.workers) {
     if (status.framework || status.state == CaptureWorkerState::kRefused) continue;
     progress.newest = std::max(progress.newest, status.newest_execution);
-    progress.sum += status.newest_execution;
+    progress.sum += status.newest_execution + status.lowest_newest_execution;
+    if (const uint64_t lowest = status.lowest_newest_execution; lowest != 0) {
+      progress.lowest = progress.lowest == 0 ? lowest : std::min(progress.lowest, lowest);
+    }
     if (status.state == CaptureWorkerState::kComplete ||
         status.state == CaptureWorkerState::kLost || is_lost(status)) {
       ++progress.ended;
@@ -71,10 +76,14 @@ std::string GoalOf(const CaptureBegin& begin) {
                      begin.last_execution != 0 ? begin.last_execution : begin.first_execution);
 }
 
-// Adds how far the fastest worker came.
+// Adds how far the fastest and the slowest core came.
 std::string DescribeNewest(const Progress& progress) {
   if (progress.newest == 0) return "none reported an execution";
-  return fmt::format("the newest was {}", progress.newest);
+  std::string text = fmt::format("the newest was {}", progress.newest);
+  if (progress.lowest != 0 && progress.lowest < progress.newest) {
+    text += fmt::format(", and {} on the core that is furthest behind", progress.lowest);
+  }
+  return text;
 }
 
 }  // namespace

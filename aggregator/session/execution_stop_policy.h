@@ -28,7 +28,7 @@ class ExecutionStopPolicy {
   std::optional<std::string> Check(const CaptureRecord& record, const SessionTime& now);
 
  private:
-  uint64_t progress_ = 0;           // sum of the reported executions over all workers
+  uint64_t progress_ = 0;           // sum of the reported executions, see Measure
   uint64_t progress_since_ns_ = 0;  // monotonic; 0: Check was not called yet
   uint64_t straggling_since_ns_ = 0;
 };

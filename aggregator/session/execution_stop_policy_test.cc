@@ -31,6 +31,8 @@ class ExecutionStopPolicyTest : public CoordinatorTestBase {
                    .state = state,
                    .events_read = first == 0 ? 0u : 7u,
                    .first_execution = first,
+                   .highest_first_execution = first,
+                   .lowest_newest_execution = newest,
                    .newest_execution = newest});
     Advance(20'000'000);
   }
@@ -63,6 +65,8 @@ TEST_F(ExecutionStopPolicyTest, AJobThatEndsBehindItIsNoneThatEndsInTheMiddle) {
                .state = CaptureWorkerState::kComplete,
                .events_read = 7,
                .first_execution = 100,
+               .highest_first_execution = 100,
+               .lowest_newest_execution = 106,
                .newest_execution = 106});
   Run("a", id, 107, 100, CaptureWorkerState::kComplete);
   EXPECT_EQ(StateOf(id), CaptureState::kStopping);
@@ -93,12 +97,82 @@ TEST_F(ExecutionStopPolicyTest, AWorkerWithoutNumbersHoldsTheOthersUpForAWhile) 
                .state = CaptureWorkerState::kComplete,
                .events_read = 7,
                .first_execution = 100,
+               .highest_first_execution = 100,
+               .lowest_newest_execution = 105,
                .newest_execution = 105});
   Report("b", id, CaptureWorkerState::kComplete);
   Finish(id);
   EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
   EXPECT_THAT(saved_[id].end_warnings,
               ElementsAre(AllOf(HasSubstr("recorded nothing"), HasSubstr("reported none"))));
+}
+
+// The worker's lowest first execution is that of the capture, and one of its cores began later.
+TEST_F(ExecutionStopPolicyTest, ALateCoreIsNotHiddenBehindItsNeighbour) {
+  const CaptureId id = Record({"a", "b"}, {.conditions = {.at_execution = 100, .executions = 5}});
+  for (const std::string agent : {"a", "b"}) {
+    Report(agent, {.capture_id = id,
+                   .worker = WorkerOf(agent),
+                   .state = CaptureWorkerState::kComplete,
+                   .events_read = 7,
+                   .first_execution = 100,
+                   .highest_first_execution = agent == "a" ? 100u : 101u,
+                   .lowest_newest_execution = 105,
+                   .newest_execution = 106});
+  }
+  Advance(20'000'000);
+  Finish(id);
+  EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
+  EXPECT_THAT(saved_[id].end_warnings,
+              ElementsAre(HasSubstr("its cores began at executions 100 to 101, not all at 100")));
+}
+
+// All others are past the last execution, so that nothing else reports the core that stopped early.
+TEST_F(ExecutionStopPolicyTest, ACoreThatEndsEarlyIsReported) {
+  const CaptureId id = Record({"a", "b"}, {.conditions = {.at_execution = 100, .executions = 20}});
+  Report("a", {.capture_id = id,
+               .worker = WorkerOf("a"),
+               .state = CaptureWorkerState::kComplete,
+               .events_read = 7,
+               .first_execution = 100,
+               .highest_first_execution = 100,
+               .lowest_newest_execution = 107,
+               .newest_execution = 119});
+  Run("b", id, 120, 100);
+  EXPECT_EQ(StateOf(id), CaptureState::kStopping);
+  EXPECT_THAT(saved_[id].warnings, IsEmpty());
+  Report("b", id, CaptureWorkerState::kComplete);
+  Finish(id);
+  EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
+  EXPECT_THAT(saved_[id].end_warnings,
+              ElementsAre(HasSubstr("not all of its cores reached execution 119: the newest was "
+                                    "107 on one of them")));
+}
+
+// The fastest core's number is held at the last execution until all are past it.
+TEST_F(ExecutionStopPolicyTest, AnExecutionOfTheSlowestCoreIsProgress) {
+  const CaptureId id = Record({"a", "b"}, {.conditions = {.at_execution = 100, .executions = 5}});
+  const auto run = [&](uint64_t lowest) {
+    for (const std::string agent : {"a", "b"}) {
+      Report(agent, {.capture_id = id,
+                     .worker = WorkerOf(agent),
+                     .state = CaptureWorkerState::kRecording,
+                     .first_execution = 100,
+                     .highest_first_execution = 100,
+                     .lowest_newest_execution = lowest,
+                     .newest_execution = 104});
+    }
+    Advance(20'000'000);
+    Advance(ExecutionStopPolicy::kNoProgressNs - kSecondNs);
+  };
+  run(100);
+  run(101);
+  EXPECT_EQ(StateOf(id), CaptureState::kRecording);
+  Advance(2 * kSecondNs);
+  EXPECT_EQ(StateOf(id), CaptureState::kStopping);
+  EXPECT_THAT(saved_[id].warnings,
+              ElementsAre(HasSubstr("the newest was 104, and 101 on the core that is furthest "
+                                    "behind")));
 }
 
 TEST_F(ExecutionStopPolicyTest, OneWorkerAloneDoesNotEndItWhileAnotherBegins) {

@@ -78,7 +78,10 @@ CaptureRecord FullCapture() {
                      .begin_offset_ns = -3,
                      .begun_as_planned = true,
                      .first_execution = 4,
+                     .highest_first_execution = 7,
+                     .lowest_newest_execution = 8,
                      .newest_execution = 5,
+                     .cores_without_execution = 9,
                      .reaches_back_ns = 6,
                      .joined_late = true}};
   record.begin =

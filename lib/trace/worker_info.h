@@ -170,12 +170,27 @@ struct CaptureWorkerStatus {
       0;                        // by its host's clock; 0: it has not begun, or the time is unknown
   int64_t begin_offset_ns = 0;  // how much later than planned; only with begun_as_planned
   bool begun_as_planned = false;  // it had been given a time
-  uint64_t first_execution = 0;   // the lowest of its cores' first; 0: none seen
-  uint64_t newest_execution = 0;  // the highest of its cores' newest
-  uint64_t reaches_back_ns = 0;   // kSnapshot: from the cut to its youngest core's first event
-  bool joined_late = false;       // began after the others
-  std::vector<Remark> remarks;    // remarks that belong to no stream
+  // Of its cores that ran executions: the lowest and the highest of the first that each recorded,
+  // and the lowest and the highest of the newest that each was seen to run. 0: none, and for the
+  // two in the middle also not known of every core, as after a restart of the agent.
+  uint64_t first_execution = 0;
+  uint64_t highest_first_execution = 0;
+  uint64_t lowest_newest_execution = 0;
+  uint64_t newest_execution = 0;
+  uint32_t cores_without_execution = 0;  // cores that ran executions and recorded none of them
+  uint64_t reaches_back_ns = 0;  // kSnapshot: from the cut to its youngest core's first event
+  bool joined_late = false;      // began after the others
+  std::vector<Remark> remarks;   // remarks that belong to no stream
   friend bool operator==(const CaptureWorkerStatus&, const CaptureWorkerStatus&) = default;
 };
+
+// Returns whether both report the same of the executions of the worker's cores. Pure.
+inline bool HasSameExecutions(const CaptureWorkerStatus& a, const CaptureWorkerStatus& b) {
+  return a.first_execution == b.first_execution &&
+         a.highest_first_execution == b.highest_first_execution &&
+         a.lowest_newest_execution == b.lowest_newest_execution &&
+         a.newest_execution == b.newest_execution &&
+         a.cores_without_execution == b.cores_without_execution;
+}
 
 }  // namespace neurontrace

@@ -250,7 +250,10 @@ void ToProto(const CaptureWorkerStatus& value, v1::CaptureWorkerStatus* message)
   message->set_begin_offset_ns(value.begin_offset_ns);
   message->set_begun_as_planned(value.begun_as_planned);
   message->set_first_execution(value.first_execution);
+  message->set_highest_first_execution(value.highest_first_execution);
+  message->set_lowest_newest_execution(value.lowest_newest_execution);
   message->set_newest_execution(value.newest_execution);
+  message->set_cores_without_execution(value.cores_without_execution);
   message->set_reaches_back_ns(value.reaches_back_ns);
   message->set_joined_late(value.joined_late);
   AddRemarks(value.remarks, message->mutable_remarks());
@@ -445,7 +448,10 @@ absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& mes
   value.begin_offset_ns = message.begin_offset_ns();
   value.begun_as_planned = message.begun_as_planned();
   value.first_execution = message.first_execution();
+  value.highest_first_execution = message.highest_first_execution();
+  value.lowest_newest_execution = message.lowest_newest_execution();
   value.newest_execution = message.newest_execution();
+  value.cores_without_execution = message.cores_without_execution();
   value.reaches_back_ns = message.reaches_back_ns();
   value.joined_late = message.joined_late();
   RETURN_IF_ERROR(

@@ -95,9 +95,10 @@ void CaptureStreams::SetExecutions(const ExecutionBounds& bounds) {
 
 ExecutionProgress CaptureStreams::executions() const {
   ExecutionSummary summary(executions_);
-  for (const auto& core : cores_) {
-    if (core != nullptr) summary.Add(core->gate);
-  }
+  // Cores that the capture does not select record no execution. The last slot has none of its own.
+  std::for_each(cores_.begin(), cores_.end() - 1, [&summary](const auto& core) {
+    if (core != nullptr && core->selected && core->of_ranks) summary.Add(core->gate);
+  });
   return summary.progress();
 }
 

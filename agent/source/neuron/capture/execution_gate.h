@@ -22,10 +22,14 @@ struct ExecutionBounds {
   friend bool operator==(const ExecutionBounds&, const ExecutionBounds&) = default;
 };
 
-// What a worker's cores have executed, as a capture reports it; 0: none seen.
+// What a worker's cores have executed, as a capture reports it; 0: none seen. Cores without any
+// execution number are left aside, as they may execute nothing at all.
 struct ExecutionProgress {
-  uint64_t first = 0;   // recorded: the lowest of the cores' first
-  uint64_t newest = 0;  // seen: the highest of the cores' newest; over `last` once all are past it
+  uint64_t first = 0;          // recorded: the lowest of the cores' first
+  uint64_t highest_first = 0;  // the highest of them; 0 also if it is known of no core
+  uint64_t lowest_newest = 0;  // seen: the lowest of the cores' newest; 0 also if one is not known
+  uint64_t newest = 0;         // the highest of them; over `last` once all cores are past it
+  uint32_t cores_without = 0;  // cores with an execution that recorded none
 };
 
 // Returns the index of the value that has the number of its execution, for events of this shape; -1
@@ -62,7 +66,7 @@ class ExecutionGate {
   // Sets where the capture begins and ends, once that is known; the last call counts.
   void SetBounds(const ExecutionBounds& bounds) { bounds_ = bounds; }
   // Events of this core are stored from an earlier run of the agent, so it was open.
-  void ResumeOpen() { open_ = true; }
+  void ResumeOpen() { open_ = resumed_ = true; }
   // Handles a restart of the runtime's trace, which may number executions from the beginning.
   void BeginTrace();
 
@@ -91,6 +95,9 @@ class ExecutionGate {
   // Returns held losses that are to be recorded now. Called after the last loss of a document.
   std::vector<Loss> EndDocument();
 
+  // Returns whether the core recorded in an earlier run of the agent; first() is then not its
+  // first.
+  bool resumed() const { return resumed_; }
   // Return the lowest execution recorded, and the highest seen.
   std::optional<uint64_t> first() const { return first_; }
   std::optional<uint64_t> newest() const { return newest_; }
@@ -117,6 +124,7 @@ class ExecutionGate {
   bool by_execution_ = false;
   ExecutionBounds bounds_;
   bool open_ = false;
+  bool resumed_ = false;
   bool past_ = false;
   std::optional<uint64_t> first_;
   std::optional<uint64_t> newest_;

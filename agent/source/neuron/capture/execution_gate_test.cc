@@ -263,6 +263,47 @@ TEST_F(ExecutionGateTest, AWorkerIsBehindItsLastOnlyWithAllCores) {
   EXPECT_EQ(after.progress().newest, 15u);
 }
 
+// What one core lacks must not be hidden by what another one has.
+TEST_F(ExecutionGateTest, NoCoreIsHiddenBehindItsNeighbour) {
+  const ExecutionBounds bounds{10, 20};
+  ExecutionGate late(true);
+  ExecutionGate jumped(true);
+  for (ExecutionGate* const gate : {&gate_, &late, &jumped}) gate->SetBounds(bounds);
+  EXPECT_TRUE(Executes(10));
+  EXPECT_TRUE(Executes(15));
+  EXPECT_TRUE(late.Admit({"kbl_exec_pre", Phase::kInstant, {}, 11}));
+  EXPECT_FALSE(jumped.Admit({"kbl_exec_pre", Phase::kInstant, {}, 21}));
+  ExecutionSummary summary(bounds);
+  summary.Add(gate_);
+  summary.Add(late);
+  summary.Add(jumped);
+  summary.Add(ExecutionGate(true));  // executes nothing
+  EXPECT_EQ(summary.progress().first, 10u);
+  EXPECT_EQ(summary.progress().highest_first, 11u);
+  EXPECT_EQ(summary.progress().lowest_newest, 11u);
+  EXPECT_EQ(summary.progress().cores_without, 1u);
+}
+
+// What an earlier run of the agent saw of a core is not known, and is not guessed.
+TEST_F(ExecutionGateTest, ResumedCoreClaimsNoFirstExecution) {
+  const ExecutionBounds bounds{10, 20};
+  gate_.SetBounds(bounds);
+  gate_.ResumeOpen();
+  EXPECT_EQ(ProgressWith(bounds).lowest_newest, 0u);
+  EXPECT_TRUE(Executes(15));
+  EXPECT_EQ(ProgressWith(bounds).first, 15u);
+  EXPECT_EQ(ProgressWith(bounds).highest_first, 0u);
+  EXPECT_EQ(ProgressWith(bounds).lowest_newest, 15u);
+  ExecutionGate unseen(true);
+  unseen.ResumeOpen();
+  ExecutionSummary summary(bounds);
+  summary.Add(gate_);
+  summary.Add(unseen);
+  EXPECT_EQ(summary.progress().lowest_newest, 0u);
+  EXPECT_EQ(summary.progress().newest, 15u);
+  EXPECT_EQ(summary.progress().cores_without, 0u);
+}
+
 TEST(ExecutionNumber, IsReadFromNumbersAndText) {
   Shape shape{.event_type = "x",
               .keys = {{"exec_id", ValueType::kUint, KeyScope::kTop},

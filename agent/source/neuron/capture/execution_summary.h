@@ -18,7 +18,11 @@ class ExecutionSummary {
  private:
   const ExecutionBounds bounds_;
   std::optional<uint64_t> first_;
+  std::optional<uint64_t> highest_first_;
+  std::optional<uint64_t> lowest_newest_;
   std::optional<uint64_t> newest_;
+  uint32_t cores_without_ = 0;
+  bool unknown_newest_ = false;
   bool all_past_ = true;
 };
 

@@ -88,7 +88,10 @@ CaptureWorkerStatus WorkerCapture::MakeStatus() const {
                              .obstacle = obstacle_,
                              .bytes_read = counts.bytes,
                              .first_execution = executions.first,
+                             .highest_first_execution = executions.highest_first,
+                             .lowest_newest_execution = executions.lowest_newest,
                              .newest_execution = executions.newest,
+                             .cores_without_execution = executions.cores_without,
                              .reaches_back_ns = streams_->reaches_back_ns()};
   beginning_.FillIn(status);
   return status;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/aggregator.h"
 
+#include <fmt/chrono.h>
+#include <fmt/format.h>
 #include <prometheus/registry.h>
 #include <spdlog/spdlog.h>
 
@@ -30,6 +32,7 @@
 #include "aggregator/retention/changed_retentions.h"
 #include "aggregator/retention/preview_reaper.h"
 #include "aggregator/session/capture_arming.h"
+#include "aggregator/session/capture_quota.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/storage/capture_metrics.h"
 #include "aggregator/storage/session_store.h"
@@ -275,6 +278,8 @@ class Aggregator::Core final : private CommitObserver {
   PageService page_;
   OperatorService operator_service_;
   const uint64_t began_monotonic_ns_;
+  // Whether the last write of chunks failed. Used on the thread of the writer only.
+  bool chunks_fail_ = false;
   Maintenance maintenance_;
   // Last, as tasks on it use everything above.
   std::thread sequence_thread_;
@@ -341,6 +346,7 @@ OperatorDeps Aggregator::Core::MakeOperatorDeps() {
           .coordinator = coordinator_,
           .triggers = triggers_,
           .store = owners_.storage->store(),
+          .storage = *owners_.storage,
           .quota = owners_.storage->quota(),
           .leases = owners_.exports->leases(),
           .changed_retentions = changed_retentions_,
@@ -471,8 +477,25 @@ void Aggregator::Core::ReloadChangedFiles(bool force) {
   page_.ReloadChangedFiles(force);
 }
 
+// The captures keep both moments, so that a record explains what its agents delivered late.
 void Aggregator::Core::OnWriteHealth(const absl::Status& status) {
-  owners_.storage->RecordWrite(status);
+  owners_.storage->RecordWrite(Storage::Written::kChunks, status);
+  if (status.ok() != chunks_fail_) return;
+  chunks_fail_ = !status.ok();
+  const auto now_s = static_cast<std::time_t>(world_->clock.RealtimeNs() / kNsPerSecond);
+  const std::string when = fmt::format("{:%F %T}Z", fmt::gmtime(now_s));
+  std::string warning;
+  if (chunks_fail_) {
+    const auto problem = owners_.storage->write_problem();
+    warning = fmt::format("the store took no data from {} on, which agents kept: {}", when,
+                          std::string(status.message()));
+    if (problem && problem->free_bytes) {
+      warning += fmt::format(" ({} free)", BytesText(*problem->free_bytes));
+    }
+  } else {
+    warning = fmt::format("the store took data again from {} on, also what agents had kept", when);
+  }
+  world_->sequence.PostTask([this, warning] { coordinator_.WarnAll(warning); });
 }
 
 void Aggregator::Core::OnConflict(const CaptureId& capture, const std::string& what) {

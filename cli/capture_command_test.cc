@@ -271,6 +271,49 @@ TEST_F(CaptureCommandTest, InterruptedWatchExplainsHowToResume) {
   EXPECT_EQ(service_.stopped, "") << "nobody asked for it";
 }
 
+// A command that waits for a store without room says so at once, again each minute, and at its end.
+TEST_F(CaptureCommandTest, AStoreThatTakesNoDataIsReportedWhileItLasts) {
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  v1::Capture stalled = service_.capture;
+  stalled.set_state(v1::CAPTURE_STATE_STOPPING);
+  stalled.mutable_workers(0)->set_state(v1::CAPTURE_WORKER_STATE_STOPPING);
+  stalled.mutable_workers(0)->set_events_stored(234);
+  v1::StoreProblem& problem = *stalled.mutable_store_problem();
+  problem.set_text("writing chunks: the disk is full (df)");
+  problem.set_free_bytes(0);
+  problem.set_lacks_room(true);
+  for (const uint64_t second : {1, 2, 59, 61, 62}) {
+    stalled.set_server_realtime_ns(second * kSecondNs);
+    service_.steps.push_back(stalled);
+  }
+  for (const bool is_quiet : {false, true}) {
+    std::vector<const char*> arguments = {"capture", "--duration", "1s"};
+    if (is_quiet) arguments.push_back("--quiet");
+    EXPECT_EQ(RunCli(arguments), kExitDone);
+    size_t reports = 0;
+    for (size_t at = err_.find("the disk is full (df); 0 B free"); at != std::string::npos;
+         at = err_.find("the disk is full (df); 0 B free", at + 1)) {
+      ++reports;
+    }
+    EXPECT_EQ(reports, 2u) << err_;
+    EXPECT_THAT(err_, HasSubstr("1,000 events wait at agents"));
+    EXPECT_THAT(err_, HasSubstr("takes data again; everything that agents kept is stored"));
+  }
+  // It ends without the data: nobody knows that the store works again.
+  service_.capture.set_state(v1::CAPTURE_STATE_INCOMPLETE);
+  EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitIncomplete);
+  EXPECT_THAT(err_, Not(HasSubstr("takes data again")));
+  // The state of the moment, in the capture and in the status.
+  service_.capture = stalled;
+  RunCli({"captures", "show", kCaptureId, "--output", "json"});
+  EXPECT_THAT(out_, HasSubstr("\"store_problem\""));
+  RunCli({"captures", "show", kCaptureId});
+  EXPECT_THAT(out_, HasSubstr("warning: the aggregator's store has taken no data since"));
+  service_.store_problem = problem;
+  EXPECT_EQ(RunCli({"status"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("store       the aggregator's store has taken no data since"));
+}
+
 TEST_F(CaptureCommandTest, WatchPrintsEveryChangeAsJsonLines) {
   service_.steps.push_back(service_.capture);
   service_.steps.back().set_state(v1::CAPTURE_STATE_RECORDING);

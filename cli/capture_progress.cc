@@ -77,6 +77,14 @@ std::string FormatBoundOf(const v1::Capture& capture, const std::string& instanc
 
 }  // namespace
 
+uint64_t EventsWaiting(const v1::Capture& capture) {
+  uint64_t sum = 0;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+    sum += Since(worker.events_stored(), worker.events_read());
+  }
+  return sum;
+}
+
 uint64_t BeginOf(const v1::Capture& capture) {
   const uint64_t planned_ns = capture.begin().reference_ns();
   const uint64_t asked_ns = capture.started_realtime_ns();
@@ -206,6 +214,18 @@ std::string CaptureProgress::SecondLine() const {
   return text;
 }
 
+// Returns a line such as "store takes no data for 12.0 s, 1,234 events wait at agents, 0 B free:
+// writing chunks: the disk is full". The text is last because a narrow window cuts the line.
+std::string CaptureProgress::StoreLine() const {
+  const v1::StoreProblem& problem = capture_.store_problem();
+  std::string text =
+      fmt::format("store takes no data for {}, {} events wait at agents",
+                  FormatDuration(Since(problem.since_realtime_ns(), capture_.server_realtime_ns())),
+                  FormatCount(EventsWaiting(capture_)));
+  if (problem.has_free_bytes()) text += fmt::format(", {} free", FormatBytes(problem.free_bytes()));
+  return text + ": " + problem.text();
+}
+
 int CaptureProgress::GradeOf(const v1::CaptureWorkerStatus& worker) const {
   // If no worker at all delivers events, none of them is conspicuous.
   const bool can_be_silent = events_.per_second > 0;
@@ -253,6 +273,7 @@ std::vector<std::string> CaptureProgress::Lines(const WorkerRanks& ranks, const 
                                                 const std::string& hint) const {
   std::vector<std::string> lines = {FirstLine()};
   if (!capture_.workers().empty()) lines.push_back(SecondLine());
+  if (capture_.has_store_problem()) lines.push_back(StoreLine());
   // Other lines of the screen: the table's header, the count of workers that are not shown, the
   // hint, and one line that stays free for the cursor.
   const size_t others = lines.size() + 4;

@@ -25,6 +25,9 @@ bool IsPastBegin(const v1::Capture& capture);
 // 4711", "storing the rest" …
 std::string PhaseOf(const v1::Capture& capture);
 
+// Returns how many events workers have read that are not stored yet.
+uint64_t EventsWaiting(const v1::Capture& capture);
+
 // A running capture as lines for a terminal: its phase, sums, and as many workers as there is room
 // for. They are in the order of jobs and ranks if all fit, otherwise the worst come first. Rates
 // are averages over about the last second. Used by CaptureWatch on one thread.
@@ -55,6 +58,7 @@ class CaptureProgress {
   // Return the lines above the table; see the examples in the .cc file.
   std::string FirstLine() const;
   std::string SecondLine() const;
+  std::string StoreLine() const;
   // Returns events per second, or a negative number if it is unknown.
   double RateOf(const v1::CaptureWorkerStatus& worker) const;
   // Returns how bad a worker's state is. 0: left out, 1: it lost events, 2: it is awaited, 3:

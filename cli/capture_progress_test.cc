@@ -78,6 +78,21 @@ TEST(CaptureProgress, CountsFrameworkSourcesApart) {
   EXPECT_EQ(progress.Lines(WorkerRanks(), {.columns = 100, .rows = 24}, "")[0], "arming 0/2");
 }
 
+TEST(CaptureProgress, ShowsAStoreThatTakesNoData) {
+  v1::Capture capture = Recording(1);
+  v1::StoreProblem& problem = *capture.mutable_store_problem();
+  problem.set_since_realtime_ns(capture.server_realtime_ns() - 12'000'000'000);
+  problem.set_text("writing chunks: the disk is full (df)");
+  problem.set_free_bytes(0);
+  capture.mutable_workers(0)->set_events_read(1'500);
+  capture.mutable_workers(0)->set_events_stored(500);
+  CaptureProgress progress;
+  progress.Update(capture);
+  EXPECT_THAT(progress.Lines(WorkerRanks(), {.columns = 120, .rows = 24}, ""),
+              Contains("store takes no data for 12.0 s, 1,000 events wait at agents, 0 B free: "
+                       "writing chunks: the disk is full (df)"));
+}
+
 TEST(CaptureProgress, WaitsForTheExecutionThatItBeginsAt) {
   v1::Capture capture = Recording(2);
   capture.mutable_begin()->set_first_execution(4'711);

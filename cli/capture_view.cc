@@ -86,6 +86,9 @@ std::string FormatHead(const v1::Capture& capture) {
 // Returns the warnings, similar ones folded unless `wide`.
 std::string FormatWarnings(const v1::Capture& capture, bool wide) {
   FoldedLines lines(NamesIn(capture.certificate()), !wide);
+  if (capture.has_store_problem()) {
+    lines.Add("warning: " + DescribeStoreProblem(capture.store_problem()));
+  }
   for (const std::string& warning : capture.warnings()) lines.Add("warning: " + warning);
   return lines.Format();
 }
@@ -151,6 +154,17 @@ v1::Capture WithoutRepeatedDetails(v1::Capture capture) {
 }
 
 }  // namespace
+
+std::string DescribeStoreProblem(const v1::StoreProblem& problem) {
+  std::string text = fmt::format("the aggregator's store has taken no data since {}: {}",
+                                 FormatTime(problem.since_realtime_ns()), problem.text());
+  if (problem.has_free_bytes()) {
+    text += fmt::format("; {} free on its disk", FormatBytes(problem.free_bytes()));
+  }
+  text += "; agents keep their data and send it again";
+  if (problem.lacks_room()) text += ", which succeeds once there is room";
+  return text;
+}
 
 std::string WorkerStateName(v1::WorkerState state) {
   switch (state) {

@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "cli/capture_progress.h"
 #include "cli/capture_view.h"
 #include "cli/terminal_region.h"
+#include "cli/text.h"
 #include "lib/base/standard_streams.h"
 
 namespace neurontrace::cli {
@@ -22,6 +25,9 @@ constexpr uint64_t kBeginWithinNs = 3'000'000'000;
 // A call is recreated after this long, so that an aggregator that vanished without closing the
 // connection, as in a loss of power, is detected.
 constexpr auto kCallFor = std::chrono::seconds(20);
+
+// How often a store that takes no data is reported, by the aggregator's clock.
+constexpr uint64_t kStoreReportNs = 60'000'000'000;
 
 // The time between two attempts.
 constexpr auto kPause = std::chrono::milliseconds(200);
@@ -121,6 +127,26 @@ std::string CaptureWatch::Hint(const WatchOptions& options) {
                       : "Ctrl-C: stop the capture; twice: exit and let it finish by itself";
 }
 
+// Also with --quiet, because a wait without a reason looks like a hang.
+void CaptureWatch::ReportStore(const v1::Capture& capture, Screen& screen) {
+  const uint64_t now_ns = std::max<uint64_t>(capture.server_realtime_ns(), 1);
+  if (!capture.has_store_problem()) {
+    if (std::exchange(store_reported_ns_, 0) == 0) return;
+    // Nobody waits for the store any longer at an end with data missing, which need not work again.
+    if (HasEnded(capture) && capture.state() != v1::CAPTURE_STATE_COMPLETE) return;
+    screen.block.Clear();
+    Print(
+        stderr, "neurontrace: the aggregator's store takes data again; {}\n",
+        HasEnded(capture) ? "everything that agents kept is stored" : "agents send what they kept");
+    return;
+  }
+  if (store_reported_ns_ != 0 && now_ns < store_reported_ns_ + kStoreReportNs) return;
+  store_reported_ns_ = now_ns;
+  screen.block.Clear();
+  Print(stderr, "neurontrace: {}\n  {} events wait at agents.\n",
+        DescribeStoreProblem(capture.store_problem()), FormatCount(EventsWaiting(capture)));
+}
+
 grpc::Status CaptureWatch::ReadUntilOver(grpc::ClientContext& call, v1::Capture& capture,
                                          const WatchOptions& options, Screen& screen) {
   v1::CaptureReference reference;
@@ -130,6 +156,7 @@ grpc::Status CaptureWatch::ReadUntilOver(grpc::ClientContext& call, v1::Capture&
   const auto reader = context_.stub().WatchCapture(&call, reference);
   while (reader->Read(&capture)) {
     screen.progress.Update(capture);
+    ReportStore(capture, screen);
     screen.Draw(Hint(options));
     if (options.on_change) options.on_change(capture);
     // The loop reads until the stream ends, so the cancellation only ends it early.

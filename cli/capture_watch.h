@@ -60,6 +60,9 @@ class CaptureWatch {
   // status, CANCELLED if the capture is over.
   grpc::Status ReadUntilOver(grpc::ClientContext& call, v1::Capture& capture,
                              const WatchOptions& options, Screen& screen);
+  // Prints on stderr that the aggregator's store takes no data, each minute while that lasts, and
+  // that it takes data again.
+  void ReportStore(const v1::Capture& capture, Screen& screen);
   // Called on the watcher's thread with the number of the interrupt. Makes a call of up to the
   // connection timeout, without the lock.
   void OnInterrupt(int count);
@@ -68,6 +71,9 @@ class CaptureWatch {
 
   // Must outlive the watch.
   Context& context_;
+  // The aggregator's time of the last message about its store; 0: the store takes data. Used by
+  // Follow only.
+  uint64_t store_reported_ns_ = 0;
   Mutex mutex_;
   // Signalled when `abandoned_` is set.
   CondVar abandoning_;

@@ -26,6 +26,7 @@ class FakeOperator final : public v1::OperatorService::Service {
     reply->set_aggregator_id("agg-1");
     reply->set_agents_connected(1);
     reply->set_view_url(view_url);
+    if (store_problem) *reply->mutable_store_problem() = *store_problem;
     auto* agent = reply->add_agents();
     agent->mutable_hello()->set_instance_id("i-a");
     agent->set_connected(true);
@@ -184,7 +185,8 @@ class FakeOperator final : public v1::OperatorService::Service {
   std::string stopped;
   bool export_breaks = false;
   std::string view_url;
-  std::string export_leaves_out;  // the verdict
+  std::optional<v1::StoreProblem> store_problem;  // that GetStatus tells
+  std::string export_leaves_out;                  // the verdict
   std::string export_warning;
   v1::ExplainRequest explain_request;
   v1::InsightReport insight;

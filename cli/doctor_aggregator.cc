@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/capture_view.h"
 #include "cli/text.h"
 #include "lib/base/address.h"
 #include "lib/trace/agent_info.h"
@@ -82,6 +83,18 @@ std::vector<Finding> CheckRuntimeVersions(const v1::ListWorkersReply& reply) {
   return {finding};
 }
 
+// Reports a store that takes no data. Returns no finding for one that does.
+std::vector<Finding> CheckStore(const v1::GetStatusReply& status) {
+  if (!status.has_store_problem()) return {};
+  return {{.check = "store",
+           .severity = Severity::kBroken,
+           .what = DescribeStoreProblem(status.store_problem()),
+           .fix = status.store_problem().lacks_room()
+                      ? "enlarge the disk of the aggregator's store, delete other files there, or "
+                        "delete captures (neurontrace captures delete ID)"
+                      : "see the aggregator's log and docs/operator/runbooks.md"}};
+}
+
 }  // namespace
 
 std::vector<std::string> InstancesOf(const v1::GetStatusReply& status,
@@ -124,6 +137,7 @@ std::vector<Finding> CheckAggregator(const std::string& address, const std::stri
   for (Finding& runtime : CheckRuntimeVersions(answer.workers)) {
     findings.push_back(std::move(runtime));
   }
+  for (Finding& store : CheckStore(answer.status)) findings.push_back(std::move(store));
   return findings;
 }
 

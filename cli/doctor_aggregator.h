@@ -29,7 +29,8 @@ std::vector<std::string> InstancesOf(const v1::GetStatusReply& status,
 // Checks the aggregator. `ask` is called twice, as the first call also makes the connection.
 // `version` is this command's; `host_name` is this machine's, to find its agent among the
 // aggregator's. The last finding is about the runtimes on this machine, as their taps reported
-// them; it is absent if there are none.
+// them; it is absent if there are none. A further one says why the
+// aggregator's store takes no data, if it takes none.
 std::vector<Finding> CheckAggregator(const std::string& address, const std::string& version,
                                      const std::string& host_name,
                                      const std::function<AggregatorAnswer()>& ask);

@@ -94,6 +94,19 @@ TEST_F(DoctorAggregatorTest, ReportsLocalRuntimeVersions) {
             "too old`");
 }
 
+TEST_F(DoctorAggregatorTest, StoreThatTakesNoDataIsBroken) {
+  v1::StoreProblem& problem = *answer_.status.mutable_store_problem();
+  problem.set_text("writing chunks: the disk is full (df)");
+  problem.set_free_bytes(4'096);
+  problem.set_lacks_room(true);
+  ASSERT_EQ(Check().size(), 3u);
+  EXPECT_EQ(Check()[2].severity, Severity::kBroken);
+  EXPECT_THAT(Check()[2].what, HasSubstr("the disk is full (df); 4.0 KiB free on its disk"));
+  EXPECT_THAT(Check()[2].fix, HasSubstr("captures delete"));
+  problem.set_lacks_room(false);
+  EXPECT_THAT(Check()[2].fix, HasSubstr("runbooks.md"));
+}
+
 TEST_F(DoctorAggregatorTest, FindsTheInstancesOfThisMachine) {
   AddAgent("i-b", "0.1.0", kProtocolVersion);
   EXPECT_THAT(InstancesOf(answer_.status, "host-i-b"), testing::ElementsAre("i-b"));

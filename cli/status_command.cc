@@ -66,9 +66,15 @@ int ShowStatus(Context& context) {
         context.aggregator, reply.version(), FormatTime(reply.started_realtime_ns()));
   Print("agents      {} connected of {} known\n", reply.agents_connected(), reply.agents_known());
   Print("workers     {}\n", DescribeWorkers(context, reply.workers()));
-  Print("captures    {} running, {} stored, {} on disk\n{}\n", reply.captures_running(),
+  Print("captures    {} running, {} stored, {} on disk{}\n{}{}\n", reply.captures_running(),
         reply.captures_stored(), FormatBytes(reply.store_bytes()),
-        reply.captures_running() == 0 ? "" : DescribeRunning(context));
+        reply.has_store_free_bytes()
+            ? fmt::format(", {} free", FormatBytes(reply.store_free_bytes()))
+            : "",
+        reply.captures_running() == 0 ? "" : DescribeRunning(context),
+        reply.has_store_problem()
+            ? fmt::format("store       {}\n", DescribeStoreProblem(reply.store_problem()))
+            : "");
   if (reply.agents().empty()) {
     Print(
         "No agent has connected yet. Start neurontrace-agent on each node with --aggregator set to "

@@ -67,14 +67,15 @@ void ChunkCommitter::CountConflict(const ChunkHeader& header) {
   observer_.OnConflict(header.capture_id, what);
 }
 
-// A full disk fails many times a second, so only changes are reported. A change from a full disk,
+// A full disk fails many times a second, so only changes are logged. A change from a full disk,
 // which passes, to a failing one, which does not, counts.
 void ChunkCommitter::RecordHealth(const absl::Status& status) {
-  if (status.code() == health_) return;
+  const bool is_change = status.code() != health_;
+  if (status.ok() && !is_change) return;
   health_ = status.code();
-  if (status.ok()) {
+  if (is_change && status.ok()) {
     SPDLOG_INFO("chunks can be stored again");
-  } else {
+  } else if (is_change) {
     SPDLOG_WARN("chunks are not stored, and agents are asked to resend them: {}",
                 std::string(status.message()));
   }

@@ -48,7 +48,7 @@ class ChunkCommitter {
   CanaryAges& canary_ages() { return canary_ages_; }
 
  private:
-  // Reports a change of the store's health, once per change of the error's code.
+  // Reports a failed write or the first that works again; logs once per change of the error's code.
   void RecordHealth(const absl::Status& status);
   // Counts and reports a chunk that differs from the stored one with the same sequence.
   void CountConflict(const ChunkHeader& header);

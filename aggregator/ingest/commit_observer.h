@@ -15,7 +15,7 @@ class CommitObserver {
  public:
   virtual ~CommitObserver() = default;
 
-  // Called when writing starts to fail, fails in another way, or works again.
+  // Called for each write that fails, and for the first one that works again.
   virtual void OnWriteHealth(const absl::Status& status) = 0;
   // Called for a chunk that was sent again with other contents than the stored ones, once for
   // consecutive ones of a stream. `what` describes it for people.

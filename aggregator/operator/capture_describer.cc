@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/operator/capture_describer.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,20 @@ absl::Status CaptureDescriber::AddNoWorkerWarning(const CaptureRecord& record,
   return absl::OkStatus();
 }
 
+void CaptureDescriber::AddStoreProblem(const CaptureRecord& record, v1::Capture& message) const {
+  const bool is_awaiting =
+      !HasEnded(record.state) ||
+      std::any_of(record.agents.begin(), record.agents.end(),
+                  [](const auto& part) { return !part.finished && !part.given_up; });
+  if (!is_awaiting) return;
+  const auto problem = deps_.storage.write_problem();
+  if (!problem) return;
+  *message.mutable_store_problem() = neurontrace::ToMessage(*problem);
+  if (!message.has_certificate()) return;
+  message.mutable_certificate()->add_findings(
+      "the store takes no data, which agents keep and send again: " + problem->text);
+}
+
 // Cheap enough to be called for every change of a running capture.
 absl::StatusOr<v1::Capture> CaptureDescriber::DescribeBriefly(const CaptureRecord& record) const {
   if (record.spec.mode == CaptureMode::kPreview) return DescribePreview(record);
@@ -64,11 +79,13 @@ absl::StatusOr<v1::Capture> CaptureDescriber::DescribeBriefly(const CaptureRecor
   // A running capture is described many times a second, and only its progress matters.
   if (!HasEnded(record.state)) {
     RETURN_IF_ERROR(AddNoWorkerWarning(record, message));
+    AddStoreProblem(record, message);
     return message;
   }
   ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate(deps_.store, record));
   SetStateBy(certificate, message);
   *message.mutable_certificate() = ToBriefMessage(certificate);
+  AddStoreProblem(record, message);
   return message;
 }
 
@@ -91,6 +108,7 @@ absl::StatusOr<v1::Capture> CaptureDescriber::DescribeFully(const CaptureRecord&
   RETURN_IF_ERROR(AddNoWorkerWarning(record, message));
   SetStateBy(certificate, message);
   *message.mutable_certificate() = neurontrace::ToMessage(certificate);
+  AddStoreProblem(record, message);
   return message;
 }
 

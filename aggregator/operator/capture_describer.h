@@ -7,6 +7,7 @@
 #include "aggregator/clocks/clock_service.h"
 #include "aggregator/operator/capture_directory.h"
 #include "aggregator/operator/session_sequence.h"
+#include "aggregator/storage/storage.h"
 #include "aggregator/storage/store_quota.h"
 #include "aggregator/store/store.h"
 #include "lib/base/clock.h"
@@ -29,6 +30,7 @@ class CaptureDescriber {
     const SessionSequence& sessions;
     const CaptureDirectory& directory;
     Store& store;
+    const Storage& storage;  // of that store
     const Clock& clock;
     const ClockService& clocks;
     StoreQuota& quota;
@@ -47,6 +49,9 @@ class CaptureDescriber {
   absl::StatusOr<v1::Capture> DescribeFully(const CaptureRecord& record) const;
   // A preview has neither streams nor a certificate.
   absl::StatusOr<v1::Capture> DescribePreview(const CaptureRecord& record) const;
+  // Adds why the store takes no data at present, also to the certificate if there is one, if agents
+  // may still deliver data of the capture.
+  void AddStoreProblem(const CaptureRecord& record, v1::Capture& message) const;
   // Adds which workers exist to a standing capture that still has none.
   absl::Status AddNoWorkerWarning(const CaptureRecord& record, v1::Capture& message) const;
 

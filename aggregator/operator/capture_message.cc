@@ -79,6 +79,15 @@ v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& 
   return message;
 }
 
+v1::StoreProblem ToMessage(const Storage::WriteProblem& problem) {
+  v1::StoreProblem message;
+  message.set_text(problem.text);
+  message.set_since_realtime_ns(problem.since_realtime_ns);
+  if (problem.free_bytes) message.set_free_bytes(*problem.free_bytes);
+  message.set_lacks_room(problem.is_full);
+  return message;
+}
+
 // The certificate takes the stored streams into account, which the record does not.
 void SetStateBy(const Certificate& certificate, v1::Capture& message) {
   // A capture that has not begun lacks nothing.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "aggregator/certificate/certificate.h"
+#include "aggregator/storage/storage.h"
 #include "aggregator/store/capture_reader.h"
 #include "lib/trace/capture_record.h"
 #include "neurontrace/v1/operator_service.pb.h"
@@ -15,6 +16,9 @@ namespace neurontrace {
 // Pure, as all functions here.
 v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& totals,
                       uint64_t now_realtime_ns);
+
+// Converts why the store refuses writes.
+v1::StoreProblem ToMessage(const Storage::WriteProblem& problem);
 
 // Makes an ended capture complete or incomplete as its certificate says, which knows more than its
 // record. Does nothing for a provisional certificate or a capture that has not begun.

@@ -100,6 +100,7 @@ OperatorService::OperatorService(const OperatorDeps& deps)
       describer_({.sessions = sessions_,
                   .directory = directory_,
                   .store = deps_.store,
+                  .storage = deps_.storage,
                   .clock = deps_.clock,
                   .clocks = deps_.clocks,
                   .quota = deps_.quota}),
@@ -123,6 +124,12 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
   reply->set_version(NEURONTRACE_VERSION);
   reply->set_started_realtime_ns(deps_.started_realtime_ns);
   reply->set_store_bytes(deps_.store.bytes());
+  if (const auto free_bytes = deps_.store.free_bytes(); free_bytes.ok()) {
+    reply->set_store_free_bytes(*free_bytes);
+  }
+  if (const auto problem = deps_.storage.write_problem()) {
+    *reply->mutable_store_problem() = neurontrace::ToMessage(*problem);
+  }
   reply->set_view_url(deps_.page.PageUrl());
   if (caller->is_limited()) {
     const std::vector<CaptureId> ids = deps_.store.captures().Ids();

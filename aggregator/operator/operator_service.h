@@ -28,6 +28,7 @@
 #include "aggregator/retention/export_leases.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/storage/capture_metrics.h"
+#include "aggregator/storage/storage.h"
 #include "aggregator/storage/store_quota.h"
 #include "aggregator/store/store.h"
 #include "aggregator/triggers/trigger_service.h"
@@ -45,6 +46,7 @@ struct OperatorDeps {
   Coordinator& coordinator;
   TriggerService& triggers;
   Store& store;
+  const Storage& storage;  // of that store
   StoreQuota& quota;
   ExportLeases& leases;
   ChangedRetentions& changed_retentions;

@@ -217,6 +217,13 @@ void Coordinator::Warn(const CaptureId& capture, std::string warning) {
   journal_.Save(*it->second, /*durable=*/false);
 }
 
+void Coordinator::WarnAll(const std::string& warning) {
+  for (const auto& [id, capture] : running_) {
+    capture->session.Warn(warning);
+    journal_.Save(*capture, /*durable=*/false);
+  }
+}
+
 const CaptureRecord* Coordinator::FindRunning(const CaptureId& capture) const {
   const auto it = running_.find(capture);
   return it == running_.end() ? nullptr : &it->second->session.record();

@@ -104,6 +104,8 @@ class Coordinator : private CaptureLookup {
 
   // Adds a warning to the record of a running capture; does nothing if it has ended.
   void Warn(const CaptureId& capture, std::string warning);
+  // Adds a warning to the record of every running capture.
+  void WarnAll(const std::string& warning);
 
   const AgentRegistry& registry() const { return registry_; }
   // Returns nullptr if the capture has ended or never existed. Valid until the next call.

@@ -465,6 +465,16 @@ TEST_F(CoordinatorTest, ASelectedWorkerThatNobodyKnowsInTheEndIsLost) {
   EXPECT_EQ(saved_[id].non_participants[0].detail, "it ended before it was asked to record");
 }
 
+TEST_F(CoordinatorTest, AWarningToAllIsInTheRecordOfEachRunningCapture) {
+  Connect("a");
+  Connect("b");
+  const CaptureId first = Record({"a"}, {.selection = {.instance_ids = {"i-a"}}});
+  const CaptureId second = Record({"b"}, {.selection = {.instance_ids = {"i-b"}}});
+  coordinator_->WarnAll("the disk is full");
+  EXPECT_THAT(saved_[first].warnings, Contains("the disk is full"));
+  EXPECT_THAT(saved_[second].warnings, Contains("the disk is full"));
+}
+
 TEST(CaptureSession, CountsTheWarningsBeyondTheLimit) {
   CaptureSession session(CaptureId(), {}, {});
   for (uint32_t i = 0; i < limits::kCaptureWarningsMax + 9; ++i) session.Warn(std::to_string(i));

@@ -58,7 +58,8 @@ absl::Status SessionStore::PutCapture(const CaptureRecord& record, bool durable)
     ends = !known.ok() || !HasEnded(known->state);
   }
   absl::Status status = store.captures().Put(record, durable);
-  deps_.storage.RecordWrite(status);  // without traffic no chunk would reveal a failing disk
+  // Without traffic no chunk would reveal a failing disk.
+  deps_.storage.RecordWrite(Storage::Written::kRecord, status);
   if (ends && status.ok()) deps_.metrics.CountEnded(record.state);
   // Frees the memory of its streams; a late agent's chunks load them again.
   if (has_ended && status.ok()) store.chunks().Forget(record.id);

@@ -18,6 +18,9 @@ namespace {
 
 // How long writes may fail for another reason than a full disk before the program exits.
 constexpr uint64_t kStorePatienceNs = 10'000'000'000;
+// After how long without a failed write a full disk is tested. Agents that have chunks to store
+// send them again each second, so within this time one of them would have failed.
+constexpr uint64_t kFullPatienceNs = 10'000'000'000;
 
 // The names of the health conditions, as /healthz and /readyz show them.
 constexpr char kStoreCondition[] = "store";
@@ -75,21 +78,68 @@ void Storage::SetLimits(const CaptureQuotas& quotas, uint64_t artifact_bytes) {
   store_->artifacts().files().SetBytesMax(artifact_bytes);
 }
 
-void Storage::RecordWrite(const absl::Status& status) {
-  health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
-  // A full disk is no reason to restart: writes succeed again as soon as it has room.
-  if (status.ok() || absl::IsResourceExhausted(status)) {
-    failing_since_ns_ = 0;
-  } else if (failing_since_ns_ == 0) {
-    failing_since_ns_ = clock_.MonotonicNs();
+void Storage::RecordWrite(Written what, const absl::Status& status) {
+  const bool is_full = absl::IsResourceExhausted(status);
+  const uint64_t now_ns = clock_.MonotonicNs();
+  const MutexLock lock(mutex_);
+  if (status.ok()) {
+    const bool chunks_lack_room = failure_ && failure_->what == Written::kChunks &&
+                                  absl::IsResourceExhausted(failure_->status);
+    if (what == Written::kRecord && chunks_lack_room) return;
+    failure_.reset();
+  } else {
+    if (!failure_) failure_ = Failure{.what = what, .since_realtime_ns = clock_.RealtimeNs()};
+    // A record that fails besides does not hide that chunks fail.
+    if (what == Written::kChunks) failure_->what = what;
+    failure_->status = status;
+    failure_->last_monotonic_ns = now_ns;
+    // A full disk is no reason to restart: writes succeed again as soon as it has room.
+    if (is_full) {
+      failure_->failing_since_ns = 0;
+    } else if (failure_->failing_since_ns == 0) {
+      failure_->failing_since_ns = now_ns;
+    }
   }
+  // With the lock, so that the condition is that of the last write.
+  health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
+}
+
+std::optional<Storage::WriteProblem> Storage::write_problem() const {
+  WriteProblem problem;
+  {
+    const MutexLock lock(mutex_);
+    if (!failure_) return std::nullopt;
+    problem = {.text = std::string(failure_->status.message()),
+               .is_full = absl::IsResourceExhausted(failure_->status),
+               .since_realtime_ns = failure_->since_realtime_ns,
+               .free_bytes = {}};
+  }
+  if (const auto free_bytes = store_->free_bytes(); free_bytes.ok()) {
+    problem.free_bytes = *free_bytes;
+  }
+  return problem;
+}
+
+void Storage::EndFullIfRoom() {
+  {
+    const MutexLock lock(mutex_);
+    if (!failure_ || !absl::IsResourceExhausted(failure_->status)) return;
+    if (clock_.MonotonicNs() < failure_->last_monotonic_ns + kFullPatienceNs) return;
+  }
+  // Without the lock, which writers need. A write that fails meanwhile is followed by others.
+  if (store_->ProbeDisk().ok()) RecordWrite(Written::kChunks, absl::OkStatus());
 }
 
 // A store that has to be opened again after a full disk can still be read. Therefore the program
 // exits only once opening it can succeed.
 void Storage::CheckHealth() {
   if (must_restart_) return;
-  const uint64_t since_ns = failing_since_ns_;
+  EndFullIfRoom();
+  uint64_t since_ns = 0;
+  {
+    const MutexLock lock(mutex_);
+    if (failure_) since_ns = failure_->failing_since_ns;
+  }
   // Two ways to become unusable: every write fails for a while, or RocksDB has said that it cannot
   // be resumed.
   const bool is_over = since_ns != 0 && clock_.MonotonicNs() >= since_ns + kStorePatienceNs;

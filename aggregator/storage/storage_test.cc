@@ -39,7 +39,7 @@ TEST_F(StorageTest, IsReadyOnceItIsOpen) {
 }
 
 TEST_F(StorageTest, MustRestartWhenWritesFailForLong) {
-  storage_->RecordWrite(absl::DataLossError("a block is damaged"));
+  storage_->RecordWrite(Storage::Written::kChunks, absl::DataLossError("a block is damaged"));
   EXPECT_FALSE(health_.ready());
   clock_.AdvanceNs(9 * kStorageSecondNs);
   storage_->CheckHealth();
@@ -51,16 +51,58 @@ TEST_F(StorageTest, MustRestartWhenWritesFailForLong) {
 }
 
 TEST_F(StorageTest, WaitsForAFullDiskAndRecoversAfterErrors) {
-  storage_->RecordWrite(absl::ResourceExhaustedError("the disk is full"));
+  storage_->RecordWrite(Storage::Written::kChunks,
+                        absl::ResourceExhaustedError("the disk is full"));
   EXPECT_FALSE(health_.ready());
   clock_.AdvanceNs(60 * kStorageSecondNs);
   storage_->CheckHealth();
   EXPECT_FALSE(storage_->must_restart());
-  storage_->RecordWrite(absl::DataLossError("a block is damaged"));
-  storage_->RecordWrite(absl::OkStatus());
+  storage_->RecordWrite(Storage::Written::kChunks, absl::DataLossError("a block is damaged"));
+  storage_->RecordWrite(Storage::Written::kChunks, absl::OkStatus());
   clock_.AdvanceNs(60 * kStorageSecondNs);
   storage_->CheckHealth();
   EXPECT_FALSE(storage_->must_restart());
+  EXPECT_TRUE(health_.ready());
+}
+
+// With little room a record still fits where chunks do not: it must not hide that.
+TEST_F(StorageTest, AStoredRecordDoesNotHideThatChunksAreRefused) {
+  const auto full = absl::ResourceExhaustedError("writing chunks: the disk is full (df)");
+  EXPECT_FALSE(storage_->write_problem());
+  storage_->RecordWrite(Storage::Written::kChunks, full);
+  const uint64_t since_ns = clock_.RealtimeNs();
+  storage_->RecordWrite(Storage::Written::kRecord, absl::OkStatus());
+  clock_.AdvanceNs(5 * kStorageSecondNs);
+  storage_->CheckHealth();
+  const auto problem = storage_->write_problem();
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->text, "writing chunks: the disk is full (df)");
+  EXPECT_TRUE(problem->is_full);
+  EXPECT_EQ(problem->since_realtime_ns, since_ns);
+  EXPECT_GT(problem->free_bytes.value_or(0), 0u) << "the test's disk has room";
+  EXPECT_FALSE(health_.ready());
+  storage_->RecordWrite(Storage::Written::kChunks, absl::OkStatus());
+  EXPECT_FALSE(storage_->write_problem());
+  EXPECT_TRUE(health_.ready());
+  // A record's own failure ends with the next record.
+  storage_->RecordWrite(Storage::Written::kRecord, full);
+  EXPECT_TRUE(storage_->write_problem());
+  storage_->RecordWrite(Storage::Written::kRecord, absl::OkStatus());
+  EXPECT_FALSE(storage_->write_problem());
+}
+
+// Nobody may write any more, as when the capture was deleted to make room.
+TEST_F(StorageTest, FullDiskThatHasRoomAgainIsNoticedWithoutAWrite) {
+  const auto full = absl::ResourceExhaustedError("the disk is full");
+  for (int second = 0; second < 20; ++second) {
+    storage_->RecordWrite(Storage::Written::kChunks, full);
+    clock_.AdvanceNs(kStorageSecondNs);
+    storage_->CheckHealth();
+    EXPECT_TRUE(storage_->write_problem()) << "chunks still fail, although the disk takes a file";
+  }
+  clock_.AdvanceNs(10 * kStorageSecondNs);
+  storage_->CheckHealth();
+  EXPECT_FALSE(storage_->write_problem());
   EXPECT_TRUE(health_.ready());
 }
 

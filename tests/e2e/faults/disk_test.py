@@ -76,8 +76,28 @@ class StoreDisk(FaultCase):
         self.pass_time(2)
         self.assertTrue(self.fleet.aggregator.running(), "a full disk ends nothing")
         self.assertGreaterEqual(sum(self.stored_of(capture_id).values()), before)
+        self.check_told(capture_id)
         self.disk.unfill()
         self.finish(capture_id)
+        self.assertNotIn("store_problem", self.fleet.cli_json("status"))
+        warnings = "\n".join(self.fleet.show_capture(capture_id)["warnings"])
+        self.assertIn("the store took no data from", warnings)
+        self.assertIn("the store took data again from", warnings)
+
+    def check_told(self, capture_id):
+        """The reason why nothing is stored is in the status, in the capture and in what a waiting command prints."""
+        for told in (self.fleet.cli_json("status"), self.fleet.show_capture(capture_id)):
+            problem = told["store_problem"]
+            self.assertIn("the disk is full", problem["text"])
+            self.assertTrue(problem["lacks_room"], problem)
+            self.assertIn("free_bytes", problem)
+        findings = self.fleet.show_capture(capture_id)["certificate"]["findings"]
+        self.assertTrue(any("the store takes no data" in finding for finding in findings), findings)
+        self.assertIn("has taken no data since", self.fleet.cli("status").stdout)
+        watch = Process("watch-full-store", self.fleet.cli_command("captures", "watch", capture_id), self.fleet.logs)
+        self.addCleanup(lambda: watch.running() and watch.kill())
+        watch.wait_for_line("has taken no data since")
+        watch.kill()
 
     def wait_until_nothing_is_stored(self, capture_id):
         """Until two looks in a row find the same; returns the number."""

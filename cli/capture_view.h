@@ -41,8 +41,8 @@ enum class CaptureDetail {
 std::string FormatCapture(const v1::Capture& capture, const WorkerRanks& ranks,
                           CaptureDetail detail, const CertificateView& view = {});
 
-// Returns why the aggregator's store takes no data, since when, how much room there is, and what
-// becomes of the data meanwhile. One line without its end.
+// Returns why the aggregator's store takes no data, since when, how much room there is, and where
+// the data is meanwhile. One line without its end.
 std::string DescribeStoreProblem(const v1::StoreProblem& problem);
 
 // Returns JSON for scripts, without fields that JSON cannot show as people know them (raw ids).

@@ -128,8 +128,8 @@ bool CheckWorkers(CaptureRoster& roster) {
   return all_delivered;
 }
 
-// Adds one warning for all workers of which a core did not reach the capture's last execution. That
-// leaves the capture complete, as a stop by command does: everything up to there is stored.
+// Adds one warning for all workers with a core that did not reach the capture's last execution.
+// That leaves the capture complete, as a stop by command does: everything up to there is stored.
 void WarnOfEarlyEnds(CaptureRoster& roster) {
   const CaptureRecord& record = roster.record();
   size_t early = 0;
@@ -150,7 +150,7 @@ void WarnOfEarlyEnds(CaptureRoster& roster) {
 }
 
 // Returns whether every core of every worker of a capture by executions has recorded from the first
-// one on; adds a warning for each worker of which one has not.
+// one on; adds a warning for each worker with a core that has not.
 bool CheckExecutions(CaptureRoster& roster) {
   const CaptureRecord& record = roster.record();
   if (!record.begin || !record.spec.conditions.by_execution()) return true;

@@ -22,6 +22,15 @@ namespace {
 constexpr int kWatchNiceness = 10;
 // Chunks that are read before it is looked whether it is time to judge.
 constexpr size_t kChunksPerRound = 256;
+// How long the thread waits for chunks before it looks whether it is to end.
+constexpr uint64_t kPatienceNs = 200'000'000;
+
+// Returns when something that began at `began_ns` and ended at `now_ns` is due again, so that it
+// takes at most 1 / `pause` of a processor, if that is possible.
+uint64_t DueAfter(uint64_t began_ns, uint64_t now_ns, uint64_t pause) {
+  return began_ns + std::clamp((now_ns - began_ns) * pause, limits::kWatchJudgeMinNs,
+                               limits::kWatchJudgeMaxNs);
+}
 
 // Returns what the session knows of a capture's workers.
 absl::flat_hash_map<WorkerIdentity, WorkerView> WorkersOf(const CaptureRecord& record,
@@ -119,7 +128,11 @@ void LiveInsight::Run() {
   if (setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kWatchNiceness) != 0) {
     SPDLOG_WARN("verdicts are made at normal priority: setpriority failed");
   }
-  while (!queue_.is_closed()) RunRound(std::chrono::milliseconds(200));
+  while (!queue_.is_closed()) {
+    const uint64_t now_ns = deps_.clock.MonotonicNs();
+    const uint64_t left_ns = judge_due_ns_ - std::min(judge_due_ns_, now_ns);
+    RunRound(std::chrono::nanoseconds(std::min(left_ns, kPatienceNs)));
+  }
 }
 
 void LiveInsight::OnStored(const ReceivedChunk& chunk) {
@@ -136,21 +149,21 @@ void LiveInsight::OnStored(const ReceivedChunk& chunk) {
 
 void LiveInsight::Tick(const Coordinator& coordinator) {
   const uint64_t now_ns = deps_.clock.MonotonicNs();
-  if (viewed_ns_ != 0 && now_ns < viewed_ns_ + limits::kWatchJudgeNs) return;
-  viewed_ns_ = now_ns;
+  if (now_ns < view_due_ns_) return;
   FleetView view;
   coordinator.ForEachRunning([&](const CaptureRecord& record) {
     if (!record.spec.watch || record.state != CaptureState::kRecording) return;
     view[record.id] = WorkersOf(record, coordinator.registry(), deps_.clock.RealtimeNs(), now_ns);
   });
   SetView(std::move(view));
+  view_due_ns_ = DueAfter(now_ns, deps_.clock.MonotonicNs(), limits::kWatchViewPause);
 }
 
 // Most changes of a record are of its numbers, for which the next look is soon enough.
 void LiveInsight::OnCaptureChanged(const CaptureRecord& record) {
   if (!record.spec.watch) return;
   const bool records = record.state == CaptureState::kRecording;
-  if (records != viewed_.contains(record.id)) viewed_ns_ = 0;
+  if (records != viewed_.contains(record.id)) view_due_ns_ = 0;
 }
 
 void LiveInsight::SetView(FleetView view) {
@@ -160,6 +173,7 @@ void LiveInsight::SetView(FleetView view) {
   auto shared = std::make_shared<const FleetView>(std::move(view));
   const MutexLock lock(mutex_);
   view_ = std::move(shared);
+  if (since_ns_ == 0) since_ns_ = deps_.clocks.ReferenceNs();
 }
 
 void LiveInsight::RunRound(std::chrono::nanoseconds patience) {
@@ -172,7 +186,7 @@ void LiveInsight::RunRound(std::chrono::nanoseconds patience) {
   for (const WatchedChunk& chunk : chunks) Read(chunk);
   const uint64_t now_ns = deps_.clock.MonotonicNs();
   metrics_.read_seconds.Increment(static_cast<double>(now_ns - began_ns) * 1e-9);
-  if (now_ns >= judged_ns_ + limits::kWatchJudgeNs) JudgeAll(now_ns);
+  if (now_ns >= judge_due_ns_) JudgeAll(now_ns);
 }
 
 LiveInsight::Watched* LiveInsight::JobOf(const WatchedChunk& chunk) {
@@ -225,7 +239,6 @@ std::vector<InsightCore> LiveInsight::CoresOf(const WatchedJob& job) {
 }
 
 void LiveInsight::JudgeAll(uint64_t now_ns) {
-  judged_ns_ = now_ns;
   ForgetEnded();
   std::map<VerdictKind, uint32_t> counts;
   CoreFeed::Counters sums = forgotten_counters_;
@@ -249,8 +262,9 @@ void LiveInsight::JudgeAll(uint64_t now_ns) {
   metrics_.queue_chunks.Set(static_cast<double>(queue_.size()));
   RaiseCounter(metrics_.dropped_chunks, static_cast<double>(queue_.dropped()));
   RaiseCounter(metrics_.verdicts_not_followed, static_cast<double>(not_followed));
-  const uint64_t took_ns = deps_.clock.MonotonicNs() - now_ns;
-  metrics_.judge_seconds.Increment(static_cast<double>(took_ns) * 1e-9);
+  const uint64_t judged_ns = deps_.clock.MonotonicNs();
+  metrics_.judge_seconds.Increment(static_cast<double>(judged_ns - now_ns) * 1e-9);
+  judge_due_ns_ = DueAfter(now_ns, judged_ns, limits::kWatchJudgePause);
 }
 
 size_t LiveInsight::JudgeJob(const JobKey& key, Watched& watched, uint64_t now_ns,
@@ -262,7 +276,7 @@ size_t LiveInsight::JudgeJob(const JobKey& key, Watched& watched, uint64_t now_n
   const std::vector<InsightCore> cores = CoresOf(job);
   std::vector<std::string> texts;
   for (const Verdict& verdict : report.verdicts) texts.push_back(VerdictText(verdict, cores));
-  const VerdictTracker::Changes changes = watched.tracker.Update(report, cores, texts);
+  const VerdictTracker::Changes changes = watched.tracker.Update(report, cores, texts, now_ns);
   for (const size_t i : changes.began) metrics_.CountVerdict(report.verdicts[i].kind);
   Announce(key, watched, report, changes, texts);
   std::set<uint32_t> refused;
@@ -375,6 +389,7 @@ absl::StatusOr<v1::InsightReport> LiveInsight::Now(const std::string& job) {
     sum.add_warnings(
         "times are those at which events arrived here; export the watch for aligned times");
   }
+  sum.set_live_since_ns(since_ns_);
   SortVerdicts(sum);
   return sum;
 }

@@ -84,8 +84,8 @@ VerdictTracker::Changes VerdictTracker::Update(const InsightReport& report,
     refused.insert(refusal.cores.begin(), refusal.cores.end());
   }
   for (auto entry = followed_.begin(); entry != followed_.end();) {
-    const bool is_kept = present.contains(entry->first) ||
-                         IsKept(entry->second, report, refused, passed_ns);
+    const bool is_kept =
+        present.contains(entry->first) || IsKept(entry->second, report, refused, passed_ns);
     if (!is_kept && entry->second.has_begun) changes.ended.push_back(entry->second.text);
     entry = is_kept ? std::next(entry) : followed_.erase(entry);
   }

@@ -14,9 +14,10 @@
 namespace neurontrace {
 
 // Follows the verdicts of one job from judgement to judgement. A verdict begins when all judgements
-// of limits::kWatchBeginSlowNs have it, or of kWatchBeginHangNs if it is a hang, and ends when all of
-// limits::kWatchEndNs do not have it; a judgement that refuses its suspects decides neither. Verdicts
-// are the same if their kind and the place that they name are. Used by one thread at a time.
+// of limits::kWatchBeginSlowNs have it, or of kWatchBeginHangNs if it is a hang, and ends when all
+// of limits::kWatchEndNs do not have it; a judgement that refuses its suspects decides neither.
+// Verdicts are the same if their kind and the place that they name are. Used by one thread at a
+// time.
 class VerdictTracker {
  public:
   // What one judgement changed.

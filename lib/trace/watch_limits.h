@@ -28,8 +28,8 @@ inline constexpr size_t kWatchOpenSpansMax = 32;
 // earliest is passed on.
 inline constexpr size_t kWatchHeldEventsMax = 32;
 inline constexpr uint64_t kWatchHoldNs = 500'000'000;
-// Calls of one class in a row (allocations and frees, or tensor reads and writes) that are passed on
-// as one span of their total length. A row that lasts longer becomes several.
+// Calls of one class in a row (allocations and frees, or tensor reads and writes) that are passed
+// on as one span of their total length. A row that lasts longer becomes several.
 inline constexpr uint64_t kWatchJoinNs = 50'000'000;
 // Names of models of one core. Beyond: the model is known by its number.
 inline constexpr size_t kWatchModelsMax = 8;
@@ -56,8 +56,8 @@ inline constexpr uint64_t kWatchWindowNs = 30'000'000'000;
 inline constexpr uint64_t kWatchOpenAfterNs = 1'000'000'000;
 // A worker's agent that was heard from within this time shows that the worker's stream is alive.
 inline constexpr uint64_t kWatchAgentSeenNs = 5'000'000'000;
-// A verdict begins when all judgements of this time have it, at least two, and ends when all of this
-// time do not have it. A hang needs less, as nothing but time passes in it.
+// A verdict begins when all judgements of this time have it, at least two, and ends when all of
+// this time do not have it. A hang needs less, as nothing but time passes in it.
 inline constexpr uint64_t kWatchBeginSlowNs = 1'000'000'000;
 inline constexpr uint64_t kWatchBeginHangNs = 500'000'000;
 inline constexpr uint64_t kWatchEndNs = 3'000'000'000;

@@ -99,6 +99,20 @@ void SortVerdicts(v1::InsightReport& report) {
                            });
 }
 
+// Adds what a verdict cannot tell apart, because the budget left out calls of some cores.
+void AddOmissions(const WatchedJob& job, v1::InsightReport& report) {
+  const auto add = [&](InsightClass calls, std::string_view what, std::string_view kind) {
+    const size_t cores = job.CoresWithout(calls);
+    if (cores == 0) return;
+    report.add_warnings(fmt::format(
+        "{} of {} of {} cores were left out to keep the watch's budget: {} appears as host-code "
+        "there; raise --budget-core, or record a suspect",
+        what, cores, job.cores().size(), kind));
+  };
+  add(InsightClass::kTransferIo, "tensor reads and writes", "input-stall");
+  add(InsightClass::kMemory, "allocations and frees", "memory-stall");
+}
+
 std::vector<VerdictCore> VerdictCores(const WatchedJob& job, std::span<const uint32_t> cores,
                                       size_t count_max) {
   std::vector<VerdictCore> list;
@@ -303,6 +317,7 @@ size_t LiveInsight::JudgeJob(const JobKey& key, Watched& watched, uint64_t now_n
   v1::InsightReport message = ToMessage(report, cores, key.first.ToString());
   message.set_begin_ns(watched.window_began_reference_ns);
   message.set_end_ns(deps_.clocks.ReferenceNs());
+  AddOmissions(job, message);
   const MutexLock lock(mutex_);
   reports_[key] = std::move(message);
   return refused.size();

@@ -118,6 +118,11 @@ std::vector<uint32_t> WatchedJob::PeersOf(std::span<const uint32_t> suspects, si
   return peers;
 }
 
+size_t WatchedJob::CoresWithout(InsightClass calls) const {
+  return static_cast<size_t>(std::ranges::count_if(
+      feeds_, [calls](const CoreFeed& feed) { return feed.LacksCalls(calls); }));
+}
+
 bool WatchedJob::IsMostlyEnded() const {
   const auto ended = std::ranges::count_if(feeds_, &CoreFeed::has_ended);
   return static_cast<size_t>(ended) > std::max<size_t>(feeds_.size() / 2, 64);

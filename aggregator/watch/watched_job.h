@@ -49,6 +49,9 @@ class WatchedJob final : private InsightSink {
   // Returns cores that can be compared with a suspect, the best first: those with the same index in
   // other processes, then all others.
   std::vector<uint32_t> PeersOf(std::span<const uint32_t> suspects, size_t count) const;
+  // Returns of how many cores the budget of the watch left out calls of this class in the window:
+  // kMemory or kTransferIo.
+  size_t CoresWithout(InsightClass calls) const;
   // Returns whether most cores, and many, have ended.
   bool IsMostlyEnded() const;
   CoreFeed::Counters counters() const;  // sums

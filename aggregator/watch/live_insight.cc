@@ -14,6 +14,7 @@
 #include "aggregator/operator/insight_message.h"
 #include "lib/base/status.h"
 #include "lib/trace/columns_compression.h"
+#include "lib/trace/event_filter.h"
 
 namespace neurontrace {
 namespace {
@@ -39,6 +40,8 @@ absl::flat_hash_map<WorkerIdentity, WorkerView> WorkersOf(const CaptureRecord& r
                                                           uint64_t monotonic_ns) {
   absl::flat_hash_map<WorkerIdentity, WorkerView> workers;
   absl::flat_hash_map<std::string, const KnownAgent*> agents;  // by instance
+  // Checked when the capture was started, so that it can be parsed.
+  const auto filter = EventFilter::Parse(record.spec.filter.event_types);
   for (const CaptureAgentPart& part : record.agents) {
     if (const KnownAgent* const agent = registry.Find(part.agent_id)) {
       agents[part.instance_id] = agent;
@@ -50,6 +53,8 @@ absl::flat_hash_map<WorkerIdentity, WorkerView> WorkersOf(const CaptureRecord& r
     worker.is_stored = status.state == CaptureWorkerState::kRecording &&
                        status.events_read == status.events_stored;
     worker.is_suspended = status.state == CaptureWorkerState::kSuspended;
+    worker.records_tensor_calls = filter.ok() && filter->Selects("nrt_tensor_write");
+    worker.records_allocations = filter.ok() && filter->Selects("nrt_tensor_allocate");
     const auto found = agents.find(status.worker.instance_id);
     if (found == agents.end()) continue;
     const KnownAgent& agent = *found->second;
@@ -99,18 +104,29 @@ void SortVerdicts(v1::InsightReport& report) {
                            });
 }
 
-// Adds what a verdict cannot tell apart, because the budget left out calls of some cores.
-void AddOmissions(const WatchedJob& job, v1::InsightReport& report) {
-  const auto add = [&](InsightClass calls, std::string_view what, std::string_view kind) {
-    const size_t cores = job.CoresWithout(calls);
-    if (cores == 0) return;
-    report.add_warnings(fmt::format(
-        "{} of {} of {} cores were left out to keep the watch's budget: {} appears as host-code "
-        "there; raise --budget-core, or record a suspect",
-        what, cores, job.cores().size(), kind));
+// Adds what verdicts cannot tell apart, because calls were not recorded.
+void AddOmissions(const WatchedJob& job,
+                  const absl::flat_hash_map<WorkerIdentity, WorkerView>& workers,
+                  v1::InsightReport& report) {
+  const auto add = [&](InsightClass calls, bool WorkerView::*records, std::string_view what,
+                       std::string_view kind) {
+    // All workers of a watch have the same filter.
+    if (!workers.empty() && !(workers.begin()->second.*records)) {
+      report.add_warnings(
+          fmt::format("this watch does not record {}: {} appears as host-code; record a suspect to "
+                      "tell them apart",
+                      what, kind));
+    } else if (const size_t cores = job.CoresWithout(calls)) {
+      report.add_warnings(fmt::format(
+          "{} of {} of {} cores were left out to keep the watch's budget: {} appears as host-code "
+          "there; raise --budget-core, or record a suspect",
+          what, cores, job.cores().size(), kind));
+    }
   };
-  add(InsightClass::kTransferIo, "tensor reads and writes", "input-stall");
-  add(InsightClass::kMemory, "allocations and frees", "memory-stall");
+  add(InsightClass::kTransferIo, &WorkerView::records_tensor_calls, "tensor reads and writes",
+      "input-stall");
+  add(InsightClass::kMemory, &WorkerView::records_allocations, "allocations and frees",
+      "memory-stall");
 }
 
 std::vector<VerdictCore> VerdictCores(const WatchedJob& job, std::span<const uint32_t> cores,
@@ -286,7 +302,8 @@ size_t LiveInsight::JudgeJob(const JobKey& key, Watched& watched, uint64_t now_n
   WatchedJob& job = *watched.cores;
   static const absl::flat_hash_map<WorkerIdentity, WorkerView> kNobody;
   const auto view = current_view_->find(key.first);
-  InsightReport report = job.Judge(view == current_view_->end() ? kNobody : view->second, now_ns);
+  const auto& workers = view == current_view_->end() ? kNobody : view->second;
+  InsightReport report = job.Judge(workers, now_ns);
   const std::vector<InsightCore> cores = CoresOf(job);
   std::vector<std::string> texts;
   for (const Verdict& verdict : report.verdicts) texts.push_back(VerdictText(verdict, cores));
@@ -317,7 +334,7 @@ size_t LiveInsight::JudgeJob(const JobKey& key, Watched& watched, uint64_t now_n
   v1::InsightReport message = ToMessage(report, cores, key.first.ToString());
   message.set_begin_ns(watched.window_began_reference_ns);
   message.set_end_ns(deps_.clocks.ReferenceNs());
-  AddOmissions(job, message);
+  AddOmissions(job, workers, message);
   const MutexLock lock(mutex_);
   reports_[key] = std::move(message);
   return refused.size();

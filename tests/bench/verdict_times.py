@@ -140,7 +140,10 @@ class Trial:
             return barrier_s
         wait_until(lambda: time.time() >= barrier_s - self.period_s / 2, "the last execution", CEILING_S)
         since = time.time()
-        self.workers[VICTIM].signal(signal.SIGSTOP if self.fault == "not-entered" else signal.SIGKILL)
+        if self.fault == "killed":
+            self.workers[VICTIM].kill()  # and reaps it: to the agent a zombie is a process that lives
+        else:
+            self.workers[VICTIM].signal(signal.SIGSTOP)
         return since
 
 

@@ -120,7 +120,7 @@ grpc::Status AskWatch(Context& context, const v1::ExplainRequest& request,
 
 // Returns whether a later call may be answered: the aggregator is being restarted, or its watch was
 // turned off and may be turned on again.
-bool MayPass(const grpc::Status& status) {
+bool IsTemporary(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::DEADLINE_EXCEEDED:
@@ -171,7 +171,7 @@ int FollowWatch(Context& context, const v1::ExplainRequest& request) {
     v1::InsightReport report;
     if (const auto status = AskWatch(context, request, report); !status.ok()) {
       if (interrupt.is_set()) return code;
-      if (!has_answer || !MayPass(status)) return Fail(context, status);
+      if (!has_answer || !IsTemporary(status)) return Fail(context, status);
       notices.OnFailure(status);
       pause = kRetryPeriod;
       continue;

@@ -225,14 +225,14 @@ TEST_F(LiveInsightTest, NamesAHangSoonAfterItsLimit) {
   EXPECT_LE(waited_ns, 3 * kNsPerSecond);
 }
 
-TEST_F(LiveInsightTest, SaysWhichCallsAWatchDoesNotRecord) {
+TEST_F(LiveInsightTest, ReportsWhichCallsAWatchDoesNotRecord) {
   for (auto& [worker, known] : workers_) known.records_allocations = false;
   Work(20);
   EXPECT_THAT(Report().warnings(), Contains(HasSubstr("allocations and frees")));
   EXPECT_THAT(Report().warnings(), Not(Contains(HasSubstr("tensor reads"))));
 }
 
-TEST_F(LiveInsightTest, AnotherRunSaysSinceWhenItJudges) {
+TEST_F(LiveInsightTest, AnotherRunHasAnotherBeginOfJudging) {
   Work(20);
   const uint64_t since_ns = Report().live_since_ns();
   EXPECT_NE(since_ns, 0u);

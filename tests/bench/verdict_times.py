@@ -10,7 +10,7 @@ Each trial has a fleet of its own, in which the watch has judged all cores befor
 
 - slow: the beginning of the first execution in which rank 5 is late;
 - not-entered: SIGSTOP of the process of ranks 4 and 5, half a step before all others wait for them;
-- killed: SIGKILL of that process, likewise;
+- killed: SIGKILL of that process, at that moment;
 - inside: the beginning of the execution in whose barrier all ranks wait.
 
 Prints a table, and asserts nothing about time. The exit code is 1 if a fault was not named, or somebody else was.

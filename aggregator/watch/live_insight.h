@@ -39,9 +39,9 @@ namespace neurontrace {
 
 // Says which ranks are slow or hung while the fleet runs: reads the chunks of watches as they are
 // stored, and judges every limits::kWatchJudgeMinNs, or less often if that takes long. Has a thread
-// of a lower priority, so that storing chunks is not slowed down; a queue that is full drops chunks,
-// counts them, and their cores are refused. Nothing of it is stored: a restart begins with the next
-// chunks.
+// of a lower priority, so that storing chunks is not slowed down; a queue that is full drops
+// chunks, counts them, and their cores are refused. Nothing of it is stored: a restart begins with
+// the next chunks.
 // thread: watch: reads stored chunks of watches and makes verdicts of them
 class LiveInsight final : public LiveInsightSource, public CaptureObserver {
  public:

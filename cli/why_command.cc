@@ -16,14 +16,19 @@
 #include "cli/text.h"
 #include "cli/time_window.h"
 #include "cli/why_view.h"
+#include "lib/base/clean_text.h"
 #include "lib/base/clock.h"
 #include "lib/base/standard_streams.h"
 #include "lib/base/status.h"
+#include "lib/trace/watch_limits.h"
 
 namespace neurontrace::cli {
 namespace {
 
-constexpr std::chrono::seconds kWatchPeriod{1};
+// As often as the aggregator judges.
+constexpr std::chrono::nanoseconds kWatchPeriod{limits::kWatchJudgeMinNs};
+// While it does not answer.
+constexpr std::chrono::seconds kRetryPeriod{1};
 
 // Values of the options as typed.
 struct InsightQuery {
@@ -113,18 +118,67 @@ grpc::Status AskWatch(Context& context, const v1::ExplainRequest& request,
   return context.stub().Explain(&call, request, &report);
 }
 
-// Asks once a second until an interrupt, and prints what changed.
+// Returns whether a later call may be answered: the aggregator is being restarted, or its watch was
+// turned off and may be turned on again.
+bool IsTemporary(const grpc::Status& status) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::FAILED_PRECONDITION:
+    case grpc::StatusCode::NOT_FOUND:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Reports on stderr when answers stop coming and come again, once each.
+class AnswerNotices {
+ public:
+  explicit AnswerNotices(const Clock& clock) : clock_(clock) {}
+
+  void OnAnswer() {
+    if (failure_ != grpc::StatusCode::OK) {
+      Print(stderr, "neurontrace: {}: the watch answers again\n", FormatTime(clock_.RealtimeNs()));
+    }
+    failure_ = grpc::StatusCode::OK;
+  }
+  void OnFailure(const grpc::Status& status) {
+    if (failure_ == status.error_code()) return;
+    failure_ = status.error_code();
+    Print(stderr, "neurontrace: {}: the watch does not answer: {}; asking again until Ctrl-C\n",
+          FormatTime(clock_.RealtimeNs()), CleanText(status.error_message(), kFailureBytesMax));
+  }
+
+ private:
+  static constexpr size_t kFailureBytesMax = 1'024;
+  const Clock& clock_;
+  grpc::StatusCode failure_ = grpc::StatusCode::OK;
+};
+
+// Asks as often as is judged until an interrupt, and prints what changed. The first answer has to
+// come; from then on an aggregator that is away is asked again.
 int FollowWatch(Context& context, const v1::ExplainRequest& request) {
   Interrupt interrupt;
   const InterruptWatcher watcher([&interrupt](int) { interrupt.Set(); });
   const SystemClock clock;
   InsightChanges changes;
+  AnswerNotices notices(clock);
   int code = kExitDone;
+  bool has_answer = false;
+  std::chrono::nanoseconds pause = kWatchPeriod;
   do {
     v1::InsightReport report;
     if (const auto status = AskWatch(context, request, report); !status.ok()) {
-      return interrupt.is_set() ? code : Fail(context, status);
+      if (interrupt.is_set()) return code;
+      if (!has_answer || !IsTemporary(status)) return Fail(context, status);
+      notices.OnFailure(status);
+      pause = kRetryPeriod;
+      continue;
     }
+    has_answer = true;
+    pause = kWatchPeriod;
+    notices.OnAnswer();
     const std::string text = changes.Take(report, clock.RealtimeNs(), context.columns);
     if (!text.empty()) {
       Print("{}", context.json ? FormatJsonLine(report) : text);
@@ -132,7 +186,7 @@ int FollowWatch(Context& context, const v1::ExplainRequest& request) {
       std::fflush(stdout);
     }
     code = ExitCodeOf(report);
-  } while (!interrupt.WaitFor(kWatchPeriod));
+  } while (!interrupt.WaitFor(pause));
   return code;
 }
 
@@ -188,7 +242,7 @@ void AddWhyCommand(CLI::App& app, Context& context, Run& run) {
   command->add_flag("--live", options->live,
                     "Ask the running watch (neurontrace watch on), instead of an ID");
   command->add_flag("--watch", options->watch,
-                    "Ask the running watch every second until Ctrl-C, and print what changes");
+                    "Ask the running watch until Ctrl-C, and print what changes");
   command
       ->add_option("--store", options->store,
                    "Read the store in this directory, on which no aggregator runs, by starting one "

@@ -10,6 +10,7 @@
 
 #include "cli/text.h"
 #include "lib/base/clean_text.h"
+#include "lib/trace/watch_limits.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -133,9 +134,26 @@ ExitCode ExitCodeOf(const v1::InsightReport& report) {
   return is_whole ? kExitDone : kExitIncomplete;
 }
 
+bool InsightChanges::IsSettling(const v1::InsightReport& report, uint64_t now_ns, size_t columns,
+                                std::string& text) {
+  const uint64_t since_ns = report.live_since_ns();
+  if (live_since_ns_ != 0 && since_ns != 0 && since_ns != live_since_ns_) {
+    settled_at_ns_ = since_ns + limits::kWatchWindowNs;
+    text += FormatMoment(now_ns) + "\n" +
+            Wrapped(0,
+                    fmt::format("RESTARTED the aggregator has judged since {} only: what was named "
+                                "before counts until it has judged for {} s",
+                                FormatMoment(since_ns), limits::kWatchWindowNs / 1'000'000'000),
+                    columns);
+  }
+  if (since_ns != 0) live_since_ns_ = since_ns;
+  return report.end_ns() < settled_at_ns_;
+}
+
 std::string InsightChanges::Take(const v1::InsightReport& report, uint64_t now_ns, size_t columns) {
   std::map<std::string, std::string> present;
   std::string text;
+  const bool is_settling = IsSettling(report, now_ns, columns, text);
   const auto add = [&](std::string key, const std::string& line, const std::string& whole) {
     if (!known_.contains(key) && !present.contains(key)) {
       text += FormatMoment(now_ns) + "\n" + whole;
@@ -148,9 +166,11 @@ std::string InsightChanges::Take(const v1::InsightReport& report, uint64_t now_n
         Clean(verdict.text()), FormatVerdict(verdict, report, columns));
   }
   for (const v1::InsightRefusal& refusal : report.refusals()) {
+    if (is_settling) break;
     add(KeyOf(refusal.reason(), "", refusal.cores()), Clean(refusal.text()),
         FormatRefusal(refusal, columns));
   }
+  if (is_settling) present.merge(known_);
   for (const auto& [key, line] : known_) {
     if (present.contains(key)) continue;
     text += FormatMoment(now_ns) + "\n" + Wrapped(0, "ENDED " + line, columns);

@@ -21,15 +21,25 @@ std::string FormatInsight(const v1::InsightReport& report, size_t columns);
 // Returns 3 if a part of the cores was not judged, or none at all; else 0, also if nobody is named.
 ExitCode ExitCodeOf(const v1::InsightReport& report);
 
-// Finds what differs between one answer of a watch and the next. One thread.
+// Finds what differs between one answer of a watch and the next. An aggregator that was restarted
+// has forgotten its verdicts and needs some time to make them again: until it has judged for
+// limits::kWatchWindowNs, what was known stays known, and refusals are not reported. One thread.
 class InsightChanges {
  public:
   // Returns the lines for what is new and for what has ended, each with the time; for the first
-  // answer also what was judged. Empty if nothing changed.
+  // answer also what was judged, and for the first one of another run of the aggregator that it was
+  // restarted. Empty if nothing changed.
   std::string Take(const v1::InsightReport& report, uint64_t now_ns, size_t columns);
 
  private:
+  // Returns whether what is known is kept, and adds the line if this is the first answer of another
+  // run.
+  bool IsSettling(const v1::InsightReport& report, uint64_t now_ns, size_t columns,
+                  std::string& text);
+
   bool is_first_ = true;
+  uint64_t live_since_ns_ = 0;                // as in the last report that had it
+  uint64_t settled_at_ns_ = 0;                // reference time; 0: no restart was seen
   std::map<std::string, std::string> known_;  // text by identity
 };
 

@@ -111,5 +111,31 @@ TEST(InsightViewTest, AWatchPrintsChangesAlone) {
   EXPECT_THAT(changes.Take(Nobody(), kNow, 0), HasSubstr("ENDED "));
 }
 
+// A restarted aggregator names the same rank after some time, and nobody before that.
+TEST(InsightViewTest, ARestartOfTheAggregatorRepeatsAndEndsNothing) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  const auto of_run = [](v1::InsightReport report, uint64_t since_ns, uint64_t judged_ns) {
+    report.set_live_since_ns(since_ns);
+    report.set_end_ns(since_ns + judged_ns);
+    return report;
+  };
+  v1::InsightReport empty;
+  empty.add_refusals()->set_text("REFUSED too-short: rank 13");
+  InsightChanges changes;
+  EXPECT_THAT(changes.Take(of_run(Slow(13), kNow, kSecond), kNow, 0), HasSubstr("rank 13"));
+  const uint64_t again = kNow + 60 * kSecond;
+  const std::string restarted = changes.Take(of_run(empty, again, kSecond), kNow, 0);
+  EXPECT_THAT(restarted, HasSubstr("RESTARTED "));
+  EXPECT_THAT(restarted, Not(HasSubstr("ENDED")));
+  EXPECT_THAT(restarted, Not(HasSubstr("REFUSED")));
+  EXPECT_EQ(changes.Take(of_run(Slow(13), again, 5 * kSecond), kNow, 0), "");
+  EXPECT_EQ(changes.Take(of_run(Nobody(), again, 29 * kSecond), kNow, 0), "");
+  // What is new is reported at once.
+  EXPECT_THAT(changes.Take(of_run(Slow(14), again, 29 * kSecond), kNow, 0), HasSubstr("SLOW "));
+  const std::string settled = changes.Take(of_run(Slow(14), again, 30 * kSecond), kNow, 0);
+  EXPECT_THAT(settled, HasSubstr("ENDED SLOW "));
+  EXPECT_EQ(changes.Take(of_run(Slow(14), again, 31 * kSecond), kNow, 0), "");
+}
+
 }  // namespace
 }  // namespace neurontrace::cli

@@ -47,8 +47,12 @@ absl::Status CheckMode(const CaptureSpec& spec) {
 // The event types that verdicts are made of. A runtime has only some of them, as versions use other
 // names.
 constexpr std::string_view kWatchTypes[] = {
-    "nrt_execute", "kbl_exec_pre", "kbl_exec_post", "nc_exec_running", "device_exec",
-    "cc_running",  "cc_exec",      "enc_barrier",   "cc_exec_barrier", "numerical_err"};
+    "nrt_execute", "kbl_exec_pre", "kbl_exec_post", "nc_exec_running", "device_exec", "cc_running",
+    "cc_exec", "enc_barrier", "cc_exec_barrier", "numerical_err",
+    // They tell what fills the gaps between executions; a budget leaves them out first.
+    "nrt_tensor_read", "nrt_tensor_read_batch", "nrt_tensor_write", "nrt_tensor_write_batch",
+    "nrt_tensor_copy", "nrt_tensor_allocate", "nrt_tensor_free", "nrt_dma_mem_alloc",
+    "nrt_dma_mem_dealloc"};
 
 // Returns the event types of the selected workers' runtimes, sorted; empty if none is known.
 std::vector<std::string> KnownEventTypes(const CaptureSpec& spec, const AgentRegistry& registry) {

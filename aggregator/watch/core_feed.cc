@@ -9,6 +9,7 @@
 #include "absl/hash/hash.h"
 #include "aggregator/derive/shape_fields.h"
 #include "aggregator/insight/insight_class.h"
+#include "lib/trace/fidelity.h"
 
 namespace neurontrace {
 namespace {
@@ -30,10 +31,25 @@ std::string_view TextOfRow(const DecodedChunk& chunk, uint32_t shape, uint32_t r
   return chunk.strings()[chunk.column(shape, key)[row]];
 }
 
+// Returns the key of a shape's rows that has the level of fidelity; nullopt for other shapes.
+std::optional<uint16_t> LevelKeyOf(const Shape& shape) {
+  if (shape.event_type != kFidelityEventType) return std::nullopt;
+  for (size_t key = 0; key < shape.keys.size(); ++key) {
+    if (shape.keys[key].name == kFidelityLevelKey) return static_cast<uint16_t>(key);
+  }
+  return std::nullopt;
+}
+
+// Whether the rule asks only how much of a gap events of this class fill.
+bool FillsGaps(InsightClass kind) {
+  return kind == InsightClass::kTransferIo || kind == InsightClass::kMemory;
+}
+
 }  // namespace
 
 struct CoreFeed::Plan {
   std::optional<InsightClass> kind;  // nullopt: ignored
+  std::optional<uint16_t> level_key;
   Phase phase = Phase::kOther;
   ShapeFields fields;
 };
@@ -48,6 +64,7 @@ std::vector<CoreFeed::Plan> CoreFeed::PlansOf(const DecodedChunk& chunk) {
     plans[i].fields = table.Of(shape);
     plans[i].kind = InsightClassOf(plans[i].fields.type);
     plans[i].phase = shape.shape.phase;
+    plans[i].level_key = LevelKeyOf(shape.shape);
   }
   return plans;
 }
@@ -71,11 +88,14 @@ void CoreFeed::TakeHeader(const ChunkHeader& header, uint64_t arrival_ns) {
   newest_ns_ = std::max(newest_ns_, header.last_timestamp_ns);
   if (is_missing) AddLoss(0, true, since_ns, header.first_timestamp_ns);
   for (const Loss& loss : header.losses) {
+    if (IsLeftOut(loss)) {
+      if (!is_level_known_) SetLevel(FidelityLevelOf(loss));
+      continue;
+    }
     if (loss.place == LossPlace::kRetention || is_first) continue;
     // What a dead process leaves in its rings comes after all that is judged.
     if (header.end_of_stream && loss.place == LossPlace::kRuntimeRing && loss.events_unknown)
       continue;
-    // Of no events: a class of events is left out for the budget, so that work looks shorter.
     AddLoss(loss.events, loss.events_unknown || loss.events == 0,
             loss.first_timestamp_ns != 0 ? loss.first_timestamp_ns : since_ns,
             loss.last_timestamp_ns != 0 ? loss.last_timestamp_ns : until_ns);
@@ -95,6 +115,13 @@ void CoreFeed::Read(const DecodedChunk& chunk, GroupIds& groups, InsightSink& si
   const auto tracking_ids = chunk.tracking_id();
   for (size_t i = 0; i < chunk.size(); ++i) {
     const Plan& plan = plans[shape_of[i]];
+    if (plan.level_key) {
+      // The trace was restarted, unless the agent alone omits events.
+      AddLoss(0, true, chunk.timestamp_ns()[i], chunk.timestamp_ns()[i]);
+      SetLevel(
+          NumberOfRow(chunk, shape_of[i], chunk.row_of()[i], *plan.level_key).value_or(UINT8_MAX));
+      is_level_known_ = true;
+    }
     if (!plan.kind) continue;
     const InsightEvent event = EventOf(chunk, i, plan, groups, sink);
     if (plan.phase == Phase::kStart) {
@@ -191,6 +218,7 @@ void CoreFeed::Hold(const InsightEvent& event, InsightSink& sink) {
     return;
   }
   if (HasPhysicalParts(event.kind) && JoinPart(event)) return;
+  if (FillsGaps(event.kind) && JoinCall(event)) return;
   const auto at = std::upper_bound(held_.begin(), held_.end(), event, EndsBefore);
   held_.insert(at, event);
   if (held_.size() > limits::kWatchHeldEventsMax) Release(1, sink);
@@ -208,6 +236,42 @@ bool CoreFeed::JoinPart(const InsightEvent& part) {
   const auto next = std::upper_bound(known + 1, held_.end(), *known, EndsBefore);
   std::rotate(known, known + 1, next);
   return true;
+}
+
+// A worker can make hundreds of such calls between two executions, and the rule needs the sum of
+// their lengths between one device run and the next. So a row of them waits as one event that ends
+// with the last call and has the length that the calls cover: exact unless a call encloses several
+// others.
+bool CoreFeed::JoinCall(const InsightEvent& call) {
+  CallRow& row = call.kind == InsightClass::kMemory ? memory_row_ : io_row_;
+  const auto known = std::find_if(held_.rbegin(), held_.rend(), [&call](const InsightEvent& held) {
+    return held.kind == call.kind || !FillsGaps(held.kind);
+  });
+  const bool continues = known != held_.rend() && known->kind == call.kind &&
+                         known->end_ns == row.end_ns && call.end_ns >= row.end_ns &&
+                         call.end_ns <= row.begin_ns + limits::kWatchJoinNs;
+  if (!continues) {
+    row = {.begin_ns = call.start_ns, .end_ns = call.end_ns, .last_begin_ns = call.start_ns};
+    return false;
+  }
+  const bool encloses = call.start_ns <= row.last_begin_ns;
+  const uint64_t before_ns = encloses ? row.length_before_ns : known->end_ns - known->start_ns;
+  const uint64_t from_ns = encloses ? call.start_ns : std::max(call.start_ns, row.end_ns);
+  row.begin_ns = std::min(row.begin_ns, call.start_ns);
+  row.end_ns = call.end_ns;
+  row.last_begin_ns = call.start_ns;
+  row.length_before_ns = before_ns;
+  known->end_ns = call.end_ns;
+  known->start_ns =
+      call.end_ns - std::min(before_ns + (call.end_ns - from_ns), call.end_ns - row.begin_ns);
+  const auto at = std::prev(known.base());
+  std::rotate(at, at + 1, std::upper_bound(at + 1, held_.end(), *at, EndsBefore));
+  return true;
+}
+
+void CoreFeed::SetLevel(uint64_t level) {
+  level_ = static_cast<uint8_t>(std::min<uint64_t>(level, UINT8_MAX));
+  level_in_window_ = std::max(level_in_window_, level_);
 }
 
 void CoreFeed::Release(size_t count, InsightSink& sink) {
@@ -238,6 +302,8 @@ void CoreFeed::ShowOpen(uint64_t alive_at_ns, InsightSink& sink) {
   Release(held_.size(), sink);
   for (const Open& open : open_) {
     if (open.event.start_ns + limits::kWatchOpenAfterNs > alive_at_ns) continue;
+    // The rule asks nothing of it, and keeps only a few open spans of a core.
+    if (FillsGaps(open.event.kind)) continue;
     // A later one of its class has ended: its own stop was never recorded.
     if (open.event.start_ns < ended_start_ns_[static_cast<size_t>(open.event.kind)]) continue;
     InsightEvent event = open.event;
@@ -247,13 +313,27 @@ void CoreFeed::ShowOpen(uint64_t alive_at_ns, InsightSink& sink) {
   }
 }
 
-void CoreFeed::StartWindow() { losses_ = {}; }
+void CoreFeed::StartWindow() {
+  losses_ = {};
+  level_in_window_ = level_;
+}
+
+bool CoreFeed::LacksCalls(InsightClass calls) const {
+  assert(FillsGaps(calls));
+  const bool is_io = calls == InsightClass::kTransferIo;
+  return level_in_window_ >= (is_io ? kFidelityWithoutTensorCalls : kFidelityWithoutAllocations);
+}
 
 void CoreFeed::AddLosses(CoreCondition& condition) const {
   condition.lost_events = losses_.lost_events;
   condition.lost_unknown = losses_.lost_unknown;
   condition.loss_begin_ns = losses_.loss_begin_ns;
   condition.loss_end_ns = losses_.loss_end_ns;
+  if (level_in_window_ <= kFidelityWithoutTensorCalls) return;
+  // Steps of executions are left out for the budget, so that work looks shorter.
+  condition.lost_unknown = true;
+  condition.loss_end_ns = std::max(condition.loss_end_ns, reached_ns_);
+  if (condition.loss_begin_ns == 0) condition.loss_begin_ns = reached_ns_;
 }
 
 size_t CoreFeed::memory_bytes() const {

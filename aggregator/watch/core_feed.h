@@ -68,6 +68,9 @@ class CoreFeed {
 
   // Adds what was lost in the window to a condition.
   void AddLosses(CoreCondition& condition) const;
+  // Whether calls of this class were left out in the window, to keep the budget of the watch:
+  // either kMemory or kTransferIo. Their core is judged, but what fills its gaps is not known.
+  bool LacksCalls(InsightClass calls) const;
   // Host time until which the stream is known to be alive by its own chunks, and the arrival of the
   // chunk that says so on the aggregator's monotonic clock. 0: never.
   uint64_t reached_ns() const { return reached_ns_; }
@@ -81,6 +84,13 @@ class CoreFeed {
   struct Open {
     uint64_t tracking_id = 0;
     InsightEvent event;
+  };
+  // Calls of one class in a row, which wait as one event.
+  struct CallRow {
+    uint64_t begin_ns = 0;
+    uint64_t end_ns = 0;
+    uint64_t last_begin_ns = 0;     // of the last call
+    uint64_t length_before_ns = 0;  // covered by the calls before the last one
   };
   // What one shape of a chunk means.
   struct Plan;
@@ -96,6 +106,10 @@ class CoreFeed {
   void Hold(const InsightEvent& event, InsightSink& sink);
   // Adds a part of one physical core to that of another, if this waits still.
   bool JoinPart(const InsightEvent& part);
+  // Adds a call to the row of its class, if nothing else has ended since.
+  bool JoinCall(const InsightEvent& call);
+  // Takes over which level of fidelity holds from now on.
+  void SetLevel(uint64_t level);
   void Release(size_t count, InsightSink& sink);
   void AddLoss(uint64_t events, bool is_unknown, uint64_t begin_ns, uint64_t end_ns);
 
@@ -115,6 +129,12 @@ class CoreFeed {
   uint64_t reached_ns_ = 0;
   uint64_t reached_arrival_ns_ = 0;
   CoreCondition losses_;  // of the window
+  CallRow io_row_;
+  CallRow memory_row_;
+  // The level of fidelity, as lib/trace/fidelity.h defines it, and the highest of the window.
+  uint8_t level_ = 0;
+  uint8_t level_in_window_ = 0;
+  bool is_level_known_ = false;  // an event has said it, which is exact
   Counters counters_;
 };
 

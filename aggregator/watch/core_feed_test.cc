@@ -12,6 +12,7 @@
 #include "lib/base/time_units.h"
 #include "lib/trace/event_chunk.h"
 #include "lib/trace/event_chunk_test_support.h"
+#include "lib/trace/fidelity.h"
 
 namespace neurontrace {
 namespace {
@@ -210,6 +211,103 @@ TEST_F(CoreFeedTest, ForgetsTheOldestOpenSpansBeyondTheLimit) {
   EXPECT_EQ(feed_.counters().forgotten, 3u);
   ShowOpen(kStart + 5 * kNsPerSecond);
   EXPECT_THAT(seen_, SizeIs(limits::kWatchOpenSpansMax));
+}
+
+// Two hundred calls between two runs are one event that has their length.
+TEST_F(CoreFeedTest, JoinsCallsThatFillAGap) {
+  std::vector<OwnedEvent> events;
+  const auto span = [&events](const std::string& type, uint64_t from_ns, uint64_t to_ns,
+                              uint64_t tracking, uint64_t exec_id = 0) {
+    events.push_back(Event(type, Phase::kStart, from_ns, tracking, exec_id));
+    events.push_back(Event(type, Phase::kStop, to_ns, tracking));
+  };
+  constexpr uint64_t kUs = kMs / 1'000;
+  span("nc_exec_running", kStart, kStart + 1 * kMs, 1, 9);
+  for (uint64_t i = 0; i < 100; ++i) {
+    const uint64_t from_ns = kStart + 2 * kMs + i * 100 * kUs;
+    span("nrt_tensor_write", from_ns, from_ns + 20 * kUs, 100 + i);
+    // The runtime allocates within the call that asks for it.
+    const uint64_t outer = 300 + 2 * i;
+    events.push_back(Event("nrt_tensor_allocate", Phase::kStart, from_ns + 30 * kUs, outer));
+    span("nrt_dma_mem_alloc", from_ns + 32 * kUs, from_ns + 38 * kUs, outer + 1);
+    events.push_back(Event("nrt_tensor_allocate", Phase::kStop, from_ns + 40 * kUs, outer));
+  }
+  span("nc_exec_running", kStart + 20 * kMs, kStart + 21 * kMs, 2, 10);
+  Store(events);
+  ShowOpen(kStart + 2 * kNsPerSecond);
+  ASSERT_THAT(seen_, SizeIs(4));
+  EXPECT_EQ(seen_[0].exec_id, 9u);
+  EXPECT_EQ(seen_[1].kind, InsightClass::kTransferIo);
+  EXPECT_EQ(seen_[1].end_ns - seen_[1].start_ns, 100 * 20 * kUs);
+  EXPECT_EQ(seen_[2].kind, InsightClass::kMemory);
+  EXPECT_EQ(seen_[2].end_ns - seen_[2].start_ns, 100 * 10 * kUs);
+  EXPECT_EQ(seen_[3].exec_id, 10u);
+  EXPECT_EQ(feed_.counters().late, 0u);
+}
+
+TEST_F(CoreFeedTest, ARowOfCallsEndsWithAnExecutionAndAfterATime) {
+  std::vector<OwnedEvent> events;
+  uint64_t tracking = 0;
+  const auto span = [&](const std::string& type, uint64_t from_ns) {
+    events.push_back(Event(type, Phase::kStart, from_ns, ++tracking));
+    events.push_back(Event(type, Phase::kStop, from_ns + kMs, tracking));
+  };
+  span("nrt_tensor_read", kStart);
+  span("nrt_execute", kStart + 5 * kMs);
+  span("nrt_tensor_read", kStart + 10 * kMs);
+  span("nrt_tensor_read", kStart + 30 * kMs);
+  span("nrt_tensor_read", kStart + 80 * kMs);
+  Store(events);
+  ShowOpen(kStart + 2 * kNsPerSecond);
+  ASSERT_THAT(seen_, SizeIs(4));
+  EXPECT_EQ(seen_[2].end_ns - seen_[2].start_ns, 2 * kMs);
+  EXPECT_EQ(seen_[3].start_ns, kStart + 80 * kMs);
+}
+
+// Without allocations a core is judged, and the answer says so; without an execution's steps it is
+// not, until they are recorded again.
+TEST_F(CoreFeedTest, KnowsWhatABudgetLeavesOut) {
+  const auto at_level = [](uint64_t level, uint64_t at_ns) {
+    OwnedEvent event;
+    event.event_type = kFidelityEventType;
+    event.phase = Phase::kInstant;
+    event.present = FieldBit(Field::kTimestamp);
+    event.fields.timestamp_ns = at_ns;
+    event.keys = {{std::string(kFidelityLevelKey), ValueType::kUint}};
+    event.values = {{.bits = level, .text = ""}};
+    return event;
+  };
+  Store({Event("enc_barrier", Phase::kStart, kStart, 1), at_level(1, kStart + kMs)});
+  EXPECT_TRUE(Losses().lost_unknown) << "the trace was restarted";
+  EXPECT_TRUE(feed_.LacksCalls(InsightClass::kMemory));
+  EXPECT_FALSE(feed_.LacksCalls(InsightClass::kTransferIo));
+  feed_.StartWindow();
+  EXPECT_FALSE(Losses().lost_unknown);
+  EXPECT_TRUE(feed_.LacksCalls(InsightClass::kMemory));
+  Store({at_level(3, kStart + 2 * kMs)});
+  feed_.StartWindow();
+  EXPECT_TRUE(Losses().lost_unknown) << "as long as it lasts";
+  Store({at_level(0, kStart + 3 * kMs)});
+  feed_.StartWindow();
+  EXPECT_FALSE(Losses().lost_unknown);
+  EXPECT_FALSE(feed_.LacksCalls(InsightClass::kMemory));
+}
+
+// After a restart of the aggregator the streams' accounts tell it.
+TEST_F(CoreFeedTest, LearnsWhatIsLeftOutFromAccounts) {
+  const auto left_out = [](std::string_view what) {
+    ChunkHeader header;
+    header.losses.push_back(
+        LeftOutFromTo(kStart, kStart + kMs,
+                      std::string(kOmittedBegin).append(what).append(kOmittedReason) + "2 %"));
+    return header;
+  };
+  next_sequence_ = 812;
+  Store({Event("kbl_exec_pre", Phase::kStart, kStart, 1)}, left_out(kTensorCallsOmitted));
+  EXPECT_TRUE(feed_.LacksCalls(InsightClass::kTransferIo));
+  EXPECT_FALSE(Losses().lost_unknown);
+  Store({Event("kbl_exec_pre", Phase::kStop, kStart, 1)}, left_out("host events but nrt_execute"));
+  EXPECT_TRUE(Losses().lost_unknown);
 }
 
 TEST_F(CoreFeedTest, KnowsAModelByItsNumberToo) {

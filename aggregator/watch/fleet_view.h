@@ -20,6 +20,9 @@ struct WorkerView {
   bool is_suspended = false;   // another capture records it
   bool has_ended = false;      // its process has ended …
   bool ended_orderly = false;  // … and had closed the runtime, or exited
+  // Which calls its capture selects.
+  bool records_tensor_calls = true;
+  bool records_allocations = true;
 };
 
 // The workers of the watches that record now, by capture. A plain value, made on the coordinator's

@@ -14,6 +14,7 @@
 #include "aggregator/operator/insight_message.h"
 #include "lib/base/status.h"
 #include "lib/trace/columns_compression.h"
+#include "lib/trace/event_filter.h"
 
 namespace neurontrace {
 namespace {
@@ -22,6 +23,15 @@ namespace {
 constexpr int kWatchNiceness = 10;
 // Chunks that are read before it is looked whether it is time to judge.
 constexpr size_t kChunksPerRound = 256;
+// How long the thread waits for chunks before it looks whether it is to end.
+constexpr uint64_t kPatienceNs = 200'000'000;
+
+// Returns when something that began at `began_ns` and ended at `now_ns` is due again, so that it
+// takes at most 1 / `pause` of a processor, if that is possible.
+uint64_t DueAfter(uint64_t began_ns, uint64_t now_ns, uint64_t pause) {
+  return began_ns + std::clamp((now_ns - began_ns) * pause, limits::kWatchJudgeMinNs,
+                               limits::kWatchJudgeMaxNs);
+}
 
 // Returns what the session knows of a capture's workers.
 absl::flat_hash_map<WorkerIdentity, WorkerView> WorkersOf(const CaptureRecord& record,
@@ -30,6 +40,8 @@ absl::flat_hash_map<WorkerIdentity, WorkerView> WorkersOf(const CaptureRecord& r
                                                           uint64_t monotonic_ns) {
   absl::flat_hash_map<WorkerIdentity, WorkerView> workers;
   absl::flat_hash_map<std::string, const KnownAgent*> agents;  // by instance
+  // Checked when the capture was started, so that it can be parsed.
+  const auto filter = EventFilter::Parse(record.spec.filter.event_types);
   for (const CaptureAgentPart& part : record.agents) {
     if (const KnownAgent* const agent = registry.Find(part.agent_id)) {
       agents[part.instance_id] = agent;
@@ -41,6 +53,8 @@ absl::flat_hash_map<WorkerIdentity, WorkerView> WorkersOf(const CaptureRecord& r
     worker.is_stored = status.state == CaptureWorkerState::kRecording &&
                        status.events_read == status.events_stored;
     worker.is_suspended = status.state == CaptureWorkerState::kSuspended;
+    worker.records_tensor_calls = filter.ok() && filter->Selects("nrt_tensor_write");
+    worker.records_allocations = filter.ok() && filter->Selects("nrt_tensor_allocate");
     const auto found = agents.find(status.worker.instance_id);
     if (found == agents.end()) continue;
     const KnownAgent& agent = *found->second;
@@ -90,6 +104,31 @@ void SortVerdicts(v1::InsightReport& report) {
                            });
 }
 
+// Adds what verdicts cannot tell apart, because calls were not recorded.
+void AddOmissions(const WatchedJob& job,
+                  const absl::flat_hash_map<WorkerIdentity, WorkerView>& workers,
+                  v1::InsightReport& report) {
+  const auto add = [&](InsightClass calls, bool WorkerView::*records, std::string_view what,
+                       std::string_view kind) {
+    // All workers of a watch have the same filter.
+    if (!workers.empty() && !(workers.begin()->second.*records)) {
+      report.add_warnings(
+          fmt::format("this watch does not record {}: {} appears as host-code; record a suspect to "
+                      "tell them apart",
+                      what, kind));
+    } else if (const size_t cores = job.CoresWithout(calls)) {
+      report.add_warnings(fmt::format(
+          "{} of {} of {} cores were left out to keep the watch's budget: {} appears as host-code "
+          "there; raise --budget-core, or record a suspect",
+          what, cores, job.cores().size(), kind));
+    }
+  };
+  add(InsightClass::kTransferIo, &WorkerView::records_tensor_calls, "tensor reads and writes",
+      "input-stall");
+  add(InsightClass::kMemory, &WorkerView::records_allocations, "allocations and frees",
+      "memory-stall");
+}
+
 std::vector<VerdictCore> VerdictCores(const WatchedJob& job, std::span<const uint32_t> cores,
                                       size_t count_max) {
   std::vector<VerdictCore> list;
@@ -119,7 +158,11 @@ void LiveInsight::Run() {
   if (setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kWatchNiceness) != 0) {
     SPDLOG_WARN("verdicts are made at normal priority: setpriority failed");
   }
-  while (!queue_.is_closed()) RunRound(std::chrono::milliseconds(200));
+  while (!queue_.is_closed()) {
+    const uint64_t now_ns = deps_.clock.MonotonicNs();
+    const uint64_t left_ns = judge_due_ns_ - std::min(judge_due_ns_, now_ns);
+    RunRound(std::chrono::nanoseconds(std::min(left_ns, kPatienceNs)));
+  }
 }
 
 void LiveInsight::OnStored(const ReceivedChunk& chunk) {
@@ -136,21 +179,21 @@ void LiveInsight::OnStored(const ReceivedChunk& chunk) {
 
 void LiveInsight::Tick(const Coordinator& coordinator) {
   const uint64_t now_ns = deps_.clock.MonotonicNs();
-  if (viewed_ns_ != 0 && now_ns < viewed_ns_ + limits::kWatchJudgeNs) return;
-  viewed_ns_ = now_ns;
+  if (now_ns < view_due_ns_) return;
   FleetView view;
   coordinator.ForEachRunning([&](const CaptureRecord& record) {
     if (!record.spec.watch || record.state != CaptureState::kRecording) return;
     view[record.id] = WorkersOf(record, coordinator.registry(), deps_.clock.RealtimeNs(), now_ns);
   });
   SetView(std::move(view));
+  view_due_ns_ = DueAfter(now_ns, deps_.clock.MonotonicNs(), limits::kWatchViewPause);
 }
 
 // Most changes of a record are of its numbers, for which the next look is soon enough.
 void LiveInsight::OnCaptureChanged(const CaptureRecord& record) {
   if (!record.spec.watch) return;
   const bool records = record.state == CaptureState::kRecording;
-  if (records != viewed_.contains(record.id)) viewed_ns_ = 0;
+  if (records != viewed_.contains(record.id)) view_due_ns_ = 0;
 }
 
 void LiveInsight::SetView(FleetView view) {
@@ -160,6 +203,7 @@ void LiveInsight::SetView(FleetView view) {
   auto shared = std::make_shared<const FleetView>(std::move(view));
   const MutexLock lock(mutex_);
   view_ = std::move(shared);
+  if (since_ns_ == 0) since_ns_ = deps_.clocks.ReferenceNs();
 }
 
 void LiveInsight::RunRound(std::chrono::nanoseconds patience) {
@@ -172,7 +216,7 @@ void LiveInsight::RunRound(std::chrono::nanoseconds patience) {
   for (const WatchedChunk& chunk : chunks) Read(chunk);
   const uint64_t now_ns = deps_.clock.MonotonicNs();
   metrics_.read_seconds.Increment(static_cast<double>(now_ns - began_ns) * 1e-9);
-  if (now_ns >= judged_ns_ + limits::kWatchJudgeNs) JudgeAll(now_ns);
+  if (now_ns >= judge_due_ns_) JudgeAll(now_ns);
 }
 
 LiveInsight::Watched* LiveInsight::JobOf(const WatchedChunk& chunk) {
@@ -225,7 +269,6 @@ std::vector<InsightCore> LiveInsight::CoresOf(const WatchedJob& job) {
 }
 
 void LiveInsight::JudgeAll(uint64_t now_ns) {
-  judged_ns_ = now_ns;
   ForgetEnded();
   std::map<VerdictKind, uint32_t> counts;
   CoreFeed::Counters sums = forgotten_counters_;
@@ -249,8 +292,9 @@ void LiveInsight::JudgeAll(uint64_t now_ns) {
   metrics_.queue_chunks.Set(static_cast<double>(queue_.size()));
   RaiseCounter(metrics_.dropped_chunks, static_cast<double>(queue_.dropped()));
   RaiseCounter(metrics_.verdicts_not_followed, static_cast<double>(not_followed));
-  const uint64_t took_ns = deps_.clock.MonotonicNs() - now_ns;
-  metrics_.judge_seconds.Increment(static_cast<double>(took_ns) * 1e-9);
+  const uint64_t judged_ns = deps_.clock.MonotonicNs();
+  metrics_.judge_seconds.Increment(static_cast<double>(judged_ns - now_ns) * 1e-9);
+  judge_due_ns_ = DueAfter(now_ns, judged_ns, limits::kWatchJudgePause);
 }
 
 size_t LiveInsight::JudgeJob(const JobKey& key, Watched& watched, uint64_t now_ns,
@@ -258,11 +302,12 @@ size_t LiveInsight::JudgeJob(const JobKey& key, Watched& watched, uint64_t now_n
   WatchedJob& job = *watched.cores;
   static const absl::flat_hash_map<WorkerIdentity, WorkerView> kNobody;
   const auto view = current_view_->find(key.first);
-  InsightReport report = job.Judge(view == current_view_->end() ? kNobody : view->second, now_ns);
+  const auto& workers = view == current_view_->end() ? kNobody : view->second;
+  InsightReport report = job.Judge(workers, now_ns);
   const std::vector<InsightCore> cores = CoresOf(job);
   std::vector<std::string> texts;
   for (const Verdict& verdict : report.verdicts) texts.push_back(VerdictText(verdict, cores));
-  const VerdictTracker::Changes changes = watched.tracker.Update(report, cores, texts);
+  const VerdictTracker::Changes changes = watched.tracker.Update(report, cores, texts, now_ns);
   for (const size_t i : changes.began) metrics_.CountVerdict(report.verdicts[i].kind);
   Announce(key, watched, report, changes, texts);
   std::set<uint32_t> refused;
@@ -289,6 +334,7 @@ size_t LiveInsight::JudgeJob(const JobKey& key, Watched& watched, uint64_t now_n
   v1::InsightReport message = ToMessage(report, cores, key.first.ToString());
   message.set_begin_ns(watched.window_began_reference_ns);
   message.set_end_ns(deps_.clocks.ReferenceNs());
+  AddOmissions(job, workers, message);
   const MutexLock lock(mutex_);
   reports_[key] = std::move(message);
   return refused.size();
@@ -375,6 +421,7 @@ absl::StatusOr<v1::InsightReport> LiveInsight::Now(const std::string& job) {
     sum.add_warnings(
         "times are those at which events arrived here; export the watch for aligned times");
   }
+  sum.set_live_since_ns(since_ns_);
   SortVerdicts(sum);
   return sum;
 }

@@ -38,9 +38,10 @@
 namespace neurontrace {
 
 // Says which ranks are slow or hung while the fleet runs: reads the chunks of watches as they are
-// stored, and judges every limits::kWatchJudgeNs. Has a thread of a lower priority, so that storing
-// chunks is not slowed down; a queue that is full drops chunks, counts them, and their cores are
-// refused. Nothing of it is stored: a restart begins with the next chunks.
+// stored, and judges every limits::kWatchJudgeMinNs, or less often if that takes long. Has a thread
+// of a lower priority, so that storing chunks is not slowed down; a queue that is full drops
+// chunks, counts them, and their cores are refused. Nothing of it is stored: a restart begins with
+// the next chunks.
 // thread: watch: reads stored chunks of watches and makes verdicts of them
 class LiveInsight final : public LiveInsightSource, public CaptureObserver {
  public:
@@ -67,7 +68,7 @@ class LiveInsight final : public LiveInsightSource, public CaptureObserver {
   // all others. Any thread.
   void OnStored(const ReceivedChunk& chunk);
   // Learns which watches record, and what is known of their workers. On the coordinator's sequence,
-  // several times a second; looks at most once in limits::kWatchJudgeNs.
+  // several times a second; looks as often as is judged.
   void Tick(const Coordinator& coordinator);
   // CaptureObserver: makes the next Tick look when a watch begins or ends.
   void OnCaptureChanged(const CaptureRecord& record) override;
@@ -113,8 +114,8 @@ class LiveInsight final : public LiveInsightSource, public CaptureObserver {
   std::vector<VerdictObserver*> observers_;
   WatchQueue queue_;
   std::atomic<bool> has_watches_ = false;
-  // On the sequence: when Tick last looked, and the watches that it saw.
-  uint64_t viewed_ns_ = 0;
+  // On the sequence: when Tick looks next, and the watches that it saw.
+  uint64_t view_due_ns_ = 0;  // monotonic
   std::set<CaptureId> viewed_;
 
   // Used by the thread only, down to the mutex.
@@ -126,11 +127,13 @@ class LiveInsight final : public LiveInsightSource, public CaptureObserver {
   std::string columns_;                    // uncompressed; decoded_ points into it
   CoreFeed::Counters forgotten_counters_;  // of jobs that are no longer there
   uint64_t not_followed_ = 0;              // as above
-  uint64_t judged_ns_ = 0;                 // monotonic
+  uint64_t judge_due_ns_ = 0;              // monotonic
   size_t cores_ = 0;
 
   mutable Mutex mutex_;
   std::shared_ptr<const FleetView> view_ NT_GUARDED_BY(mutex_) = std::make_shared<FleetView>();
+  // Reference time of the first view; 0: none yet.
+  uint64_t since_ns_ NT_GUARDED_BY(mutex_) = 0;
   std::map<JobKey, v1::InsightReport> reports_ NT_GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -22,8 +22,11 @@
 namespace neurontrace {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr uint64_t kMillisecondNs = kNsPerSecond / 1'000;
@@ -206,6 +209,37 @@ TEST_F(LiveInsightTest, NamesTheRankThatHasNotEntered) {
   EXPECT_EQ(Report().verdicts(0).kind(), v1::VERDICT_KIND_HANG_NOT_ENTERED);
   EXPECT_THAT(RanksOf(Report().verdicts(0)), ElementsAre(3));
   EXPECT_THAT(observer_.verdicts, SizeIs(1));
+}
+
+// The limit of a hang, a judgement, and what a hang must last to begin.
+TEST_F(LiveInsightTest, NamesAHangSoonAfterItsLimit) {
+  Work(20);
+  Hang(3, 0);
+  uint64_t waited_ns = 0;
+  while (Report().verdicts().empty() && waited_ns < 10 * kNsPerSecond) {
+    clock_.AdvanceNs(limits::kWatchJudgeMinNs);
+    waited_ns += limits::kWatchJudgeMinNs;
+    Judge();
+  }
+  EXPECT_GT(waited_ns, 2 * kNsPerSecond);
+  EXPECT_LE(waited_ns, 3 * kNsPerSecond);
+}
+
+TEST_F(LiveInsightTest, ReportsWhichCallsAWatchDoesNotRecord) {
+  for (auto& [worker, known] : workers_) known.records_allocations = false;
+  Work(20);
+  EXPECT_THAT(Report().warnings(), Contains(HasSubstr("allocations and frees")));
+  EXPECT_THAT(Report().warnings(), Not(Contains(HasSubstr("tensor reads"))));
+}
+
+TEST_F(LiveInsightTest, AnotherRunHasAnotherBeginOfJudging) {
+  Work(20);
+  const uint64_t since_ns = Report().live_since_ns();
+  EXPECT_NE(since_ns, 0u);
+  EXPECT_LT(since_ns, Report().end_ns());
+  Restart();
+  Work(20);
+  EXPECT_GT(Report().live_since_ns(), since_ns);
 }
 
 TEST_F(LiveInsightTest, NamesTheWorkerThatHasEnded) {

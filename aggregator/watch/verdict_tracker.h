@@ -13,10 +13,11 @@
 
 namespace neurontrace {
 
-// Follows the verdicts of one job from judgement to judgement. A verdict begins when
-// limits::kWatchBeginJudgements in a row have it, and ends after limits::kWatchEndJudgements
-// without it; a judgement that refuses its suspects decides neither. Verdicts are the same if their
-// kind and the place that they name are. Used by one thread at a time.
+// Follows the verdicts of one job from judgement to judgement. A verdict begins when all judgements
+// of limits::kWatchBeginSlowNs have it, or of kWatchBeginHangNs if it is a hang, and ends when all
+// of limits::kWatchEndNs do not have it; a judgement that refuses its suspects decides neither.
+// Verdicts are the same if their kind and the place that they name are. Used by one thread at a
+// time.
 class VerdictTracker {
  public:
   // What one judgement changed.
@@ -25,9 +26,9 @@ class VerdictTracker {
     std::vector<std::string> ended;  // texts of verdicts, as they were last
   };
 
-  // Takes the next judgement. The texts are those of its verdicts.
+  // Takes the next judgement, made at `now_ns` (monotonic). The texts are those of its verdicts.
   Changes Update(const InsightReport& report, std::span<const InsightCore> cores,
-                 std::span<const std::string> texts);
+                 std::span<const std::string> texts, uint64_t now_ns);
   // Returns the indexes of those verdicts of the last judgement that have begun.
   const std::vector<size_t>& current() const { return current_; }
   // Verdicts that were not followed, since the start, as there were too many.
@@ -37,18 +38,20 @@ class VerdictTracker {
   struct Followed {
     std::string text;
     std::vector<uint32_t> suspects;
-    uint32_t present = 0;  // judgements in a row
-    uint32_t absent = 0;
+    uint64_t since_ns = 0;   // the first judgement in a row that has it
+    uint64_t absent_ns = 0;  // time of judgements that do not have it
     bool has_begun = false;
   };
-  // Decides about a verdict that the judgement does not have. Returns false if it is over.
+  // Decides about a verdict that a judgement, `passed_ns` after the one before, does not have.
+  // Returns false if it is over.
   static bool IsKept(Followed& followed, const InsightReport& report,
-                     const std::set<uint32_t>& refused);
+                     const std::set<uint32_t>& refused, uint64_t passed_ns);
   // Returns what identifies a verdict.
   static std::string KeyOf(const Verdict& verdict, std::span<const InsightCore> cores);
 
   std::map<std::string, Followed> followed_;
   std::vector<size_t> current_;
+  uint64_t judged_ns_ = 0;  // the last judgement
   uint64_t not_followed_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/base/time_units.h"
 #include "lib/trace/watch_limits.h"
 #include "lib/triggers/verdict_patterns.h"
 
@@ -29,7 +30,8 @@ class VerdictTrackerTest : public testing::Test {
     report.refusals = std::move(refusals);
     report.cores_judged = 4;
     const std::vector<std::string> texts(report.verdicts.size(), "slow");
-    return tracker_.Update(report, cores_, texts);
+    now_ns_ += pause_ns_;
+    return tracker_.Update(report, cores_, texts, now_ns_);
   }
 
   const std::vector<InsightCore> cores_ = {{.job = "j", .instance_id = "i-1", .nc_idx = 0},
@@ -37,14 +39,32 @@ class VerdictTrackerTest : public testing::Test {
                                            {.job = "j", .instance_id = "i-2", .nc_idx = 0},
                                            {.job = "j", .instance_id = "i-2", .nc_idx = 1}};
   VerdictTracker tracker_;
+  uint64_t now_ns_ = 7 * kNsPerSecond;
+  uint64_t pause_ns_ = kNsPerSecond;  // between judgements
 };
 
-TEST_F(VerdictTrackerTest, BeginsWithTheSecondJudgementInARow) {
+TEST_F(VerdictTrackerTest, BeginsAfterASecond) {
   EXPECT_THAT(Judge({Slow({0, 1})}).began, IsEmpty());
   EXPECT_THAT(tracker_.current(), IsEmpty());
   EXPECT_THAT(Judge({Slow({2}), Slow({0, 1})}).began, ElementsAre(1));
   EXPECT_THAT(tracker_.current(), ElementsAre(1));
   EXPECT_THAT(Judge({Slow({0, 1})}).began, IsEmpty());
+}
+
+TEST_F(VerdictTrackerTest, JudgementsInQuickSuccessionBeginNothingSooner) {
+  pause_ns_ = kNsPerSecond / 4;
+  for (int i = 0; i < 4; ++i) EXPECT_THAT(Judge({Slow({0})}).began, IsEmpty());
+  EXPECT_THAT(Judge({Slow({0})}).began, ElementsAre(0));
+  for (int i = 0; i < 11; ++i) EXPECT_THAT(Judge({}).ended, IsEmpty());
+  EXPECT_THAT(Judge({}).ended, ElementsAre("slow"));
+}
+
+TEST_F(VerdictTrackerTest, AHangBeginsSooner) {
+  pause_ns_ = kNsPerSecond / 4;
+  const Verdict hang = Slow({0}, VerdictKind::kHangNotEntered);
+  EXPECT_THAT(Judge({hang}).began, IsEmpty());
+  EXPECT_THAT(Judge({hang}).began, IsEmpty());
+  EXPECT_THAT(Judge({hang}).began, ElementsAre(0));
 }
 
 TEST_F(VerdictTrackerTest, StartsOverAfterAJudgementWithout) {
@@ -60,11 +80,10 @@ TEST_F(VerdictTrackerTest, IsOneAsLongAsItNamesOnePlace) {
   EXPECT_THAT(Judge({Slow({2})}).began, IsEmpty());
 }
 
-TEST_F(VerdictTrackerTest, EndsAfterThreeJudgementsWithout) {
+TEST_F(VerdictTrackerTest, EndsAfterThreeSecondsWithout) {
   Judge({Slow({0})});
   Judge({Slow({0})});
-  for (uint32_t i = 1; i < limits::kWatchEndJudgements; ++i)
-    EXPECT_THAT(Judge({}).ended, IsEmpty());
+  for (int i = 1; i < 3; ++i) EXPECT_THAT(Judge({}).ended, IsEmpty());
   EXPECT_THAT(Judge({}).ended, ElementsAre("slow"));
   EXPECT_THAT(Judge({}).ended, IsEmpty());
 }
@@ -90,7 +109,7 @@ TEST_F(VerdictTrackerTest, FollowsNoMoreThanItsLimit) {
     report.verdicts.push_back(Slow({i}));
   }
   const std::vector<std::string> texts(report.verdicts.size());
-  tracker_.Update(report, cores, texts);
+  tracker_.Update(report, cores, texts, now_ns_);
   EXPECT_EQ(tracker_.not_followed(), 2u);
 }
 

@@ -12,31 +12,38 @@
 
 namespace neurontrace {
 
-uint64_t WatchedJob::ProcessOf(const WorkerIdentity& worker) {
+const WatchedJob::Processes::value_type& WatchedJob::ProcessOf(const WorkerIdentity& worker) {
   const auto [known, is_new] = process_of_.try_emplace(worker, worker.pid);
   if (is_new) {
     const uint64_t before = same_pid_[fmt::format("{} {}", worker.pid, worker.instance_id)]++;
     known->second |= before << 32;
   }
-  return known->second;
+  return *known;
+}
+
+bool WatchedJob::Knows(const StreamIdentity& stream) const {
+  const auto worker = process_of_.find(stream.worker);
+  return worker != process_of_.end() && core_of_.contains(std::pair(&worker->first, stream.nc_idx));
 }
 
 uint32_t WatchedJob::CoreOf(const StreamIdentity& stream, const ChunkHeader& header) {
-  const auto [known, is_new] = core_of_.try_emplace(stream, static_cast<uint32_t>(streams_.size()));
+  const auto& [worker, process] = ProcessOf(stream.worker);
+  const auto [known, is_new] = core_of_.try_emplace(std::pair(&worker, stream.nc_idx),
+                                                    static_cast<uint32_t>(streams_.size()));
   if (!is_new) return known->second;
   const RankEvidence* const best = BestEvidence(header.rank_evidence);
   const int64_t gid = best == nullptr ? -1 : best->worker_gid;
   const uint32_t core =
       engine_.AddCore({.job = job_,
                        .instance_id = stream.worker.instance_id,
-                       .process = ProcessOf(stream.worker),
+                       .process = process,
                        .worker_gid = gid,
                        .nc_idx = stream.nc_idx,
                        .world_size = best == nullptr ? 0
                                                      : static_cast<uint32_t>(std::clamp<int64_t>(
                                                            best->world_size, 0, UINT32_MAX))});
   assert(core == streams_.size());
-  streams_.push_back({.worker = stream.worker});
+  streams_.push_back({.worker = &worker});
   feeds_.emplace_back(core, gid);
   return core;
 }
@@ -76,7 +83,7 @@ InsightReport WatchedJob::Judge(const absl::flat_hash_map<WorkerIdentity, Worker
                                 uint64_t now_ns) {
   std::vector<CoreCondition> conditions(feeds_.size());
   for (uint32_t core = 0; core < feeds_.size(); ++core) {
-    const auto found = workers.find(streams_[core].worker);
+    const auto found = workers.find(*streams_[core].worker);
     const WorkerView* const worker = found == workers.end() ? nullptr : &found->second;
     CoreFeed& feed = feeds_[core];
     CoreCondition& condition = conditions[core];
@@ -118,6 +125,11 @@ std::vector<uint32_t> WatchedJob::PeersOf(std::span<const uint32_t> suspects, si
   return peers;
 }
 
+size_t WatchedJob::CoresWithout(InsightClass calls) const {
+  return static_cast<size_t>(std::ranges::count_if(
+      feeds_, [calls](const CoreFeed& feed) { return feed.LacksCalls(calls); }));
+}
+
 bool WatchedJob::IsMostlyEnded() const {
   const auto ended = std::ranges::count_if(feeds_, &CoreFeed::has_ended);
   return static_cast<size_t>(ended) > std::max<size_t>(feeds_.size() / 2, 64);
@@ -132,7 +144,9 @@ CoreFeed::Counters WatchedJob::counters() const {
 size_t WatchedJob::memory_bytes() const {
   size_t bytes = engine_.memory_bytes() + sizeof(*this);
   for (const CoreFeed& feed : feeds_) bytes += feed.memory_bytes();
-  return bytes + streams_.capacity() * (sizeof(Stream) + 2 * sizeof(StreamIdentity));
+  return bytes + streams_.capacity() * sizeof(Stream) +
+         core_of_.capacity() * (sizeof(decltype(core_of_)::value_type) + 1) +
+         process_of_.size() * (sizeof(Processes::value_type) + 2 * sizeof(void*));
 }
 
 }  // namespace neurontrace

@@ -6,9 +6,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "aggregator/insight/insight_engine.h"
 #include "aggregator/insight/insight_report.h"
 #include "aggregator/watch/core_feed.h"
@@ -28,7 +31,7 @@ class WatchedJob final : private InsightSink {
 
   // Returns the index of a stream's core, and adds it if it is new.
   uint32_t CoreOf(const StreamIdentity& stream, const ChunkHeader& header);
-  bool Knows(const StreamIdentity& stream) const { return core_of_.contains(stream); }
+  bool Knows(const StreamIdentity& stream) const;
   // Takes the next stored chunk of a core. `events` is null for a chunk without events, or without
   // its columns.
   void Take(uint32_t core, const WatchedChunk& chunk, const DecodedChunk* events);
@@ -40,7 +43,7 @@ class WatchedJob final : private InsightSink {
   void StartWindow();
 
   std::span<const InsightCore> cores() const { return engine_.cores(); }
-  const WorkerIdentity& WorkerOf(uint32_t core) const { return streams_[core].worker; }
+  const WorkerIdentity& WorkerOf(uint32_t core) const { return *streams_[core].worker; }
   // Returns the rank of a core, as its chunks have it by now; -1 if unknown.
   int64_t GidOf(uint32_t core) const { return feeds_[core].worker_gid(); }
   // Converts a core's host time to reference time, by when its chunks arrived: late by the shortest
@@ -49,6 +52,9 @@ class WatchedJob final : private InsightSink {
   // Returns cores that can be compared with a suspect, the best first: those with the same index in
   // other processes, then all others.
   std::vector<uint32_t> PeersOf(std::span<const uint32_t> suspects, size_t count) const;
+  // Returns of how many cores the budget of the watch left out calls of this class in the window:
+  // kMemory or kTransferIo.
+  size_t CoresWithout(InsightClass calls) const;
   // Returns whether most cores, and many, have ended.
   bool IsMostlyEnded() const;
   CoreFeed::Counters counters() const;  // sums
@@ -56,7 +62,7 @@ class WatchedJob final : private InsightSink {
 
  private:
   struct Stream {
-    WorkerIdentity worker;
+    const WorkerIdentity* worker = nullptr;  // a key of process_of_
     int64_t reference_minus_host_ns = 0;
     bool has_reference = false;
   };
@@ -64,15 +70,16 @@ class WatchedJob final : private InsightSink {
   void OnModel(uint64_t model, std::string_view name) override { engine_.NameModel(model, name); }
   // Returns until when the core's stream is known to be alive, by its host's clock.
   static uint64_t AliveAt(const CoreFeed& feed, const WorkerView* worker, uint64_t now_ns);
-  // Returns a number for a worker that no other one of its instance has: its process id, if
-  // possible.
-  uint64_t ProcessOf(const WorkerIdentity& worker);
+  // A number for each worker that no other one of its instance has: its process id, if possible.
+  using Processes = std::unordered_map<WorkerIdentity, uint64_t, absl::Hash<WorkerIdentity>>;
+  // Returns the worker's entry, and adds it if it is new.
+  const Processes::value_type& ProcessOf(const WorkerIdentity& worker);
 
   const std::string job_;
   InsightEngine engine_;
   GroupIds groups_;
-  absl::flat_hash_map<StreamIdentity, uint32_t> core_of_;
-  absl::flat_hash_map<WorkerIdentity, uint64_t> process_of_;
+  Processes process_of_;  // its nodes stay where they are
+  absl::flat_hash_map<std::pair<const WorkerIdentity*, uint32_t>, uint32_t> core_of_;  // by nc_idx
   absl::flat_hash_map<std::string, uint32_t> same_pid_;  // by instance and process id: how many
   std::vector<Stream> streams_;                          // by core; as feeds_
   std::vector<CoreFeed> feeds_;

@@ -22,6 +22,17 @@ inline constexpr std::string_view kFidelityCorePpmKey = "core_ppm";          // 
 inline constexpr std::string_view kFidelityBytesKey = "bytes_per_second";    // of chunks
 inline constexpr std::string_view kFidelityUnrecordedKey = "unrecorded_ns";  // no trace ran
 
+// What the first two levels above 0 omit, as text. Neither omits an execution, a collective or a
+// barrier; all further levels omit the host's steps of an execution, and more.
+inline constexpr uint32_t kFidelityWithoutAllocations = 1;
+inline constexpr uint32_t kFidelityWithoutTensorCalls = 2;
+inline constexpr std::string_view kAllocationsOmitted = "allocation events";
+inline constexpr std::string_view kTensorCallsOmitted =
+    "allocation events, tensor reads and writes, copies";
+// The text of such an entry: `kOmittedBegin`, what is omitted, `kOmittedReason`, the budget.
+inline constexpr std::string_view kOmittedBegin = "without ";
+inline constexpr std::string_view kOmittedReason = " because the budget of ";
+
 // Returns the entry of a stream's account for a span of time in which events were left out: a loss
 // of no events, with a text. Nothing is lost by it. No other loss has this place and reason.
 inline Loss LeftOutFromTo(uint64_t from_ns, uint64_t to_ns, std::string words) {
@@ -35,6 +46,16 @@ inline Loss LeftOutFromTo(uint64_t from_ns, uint64_t to_ns, std::string words) {
 inline bool IsLeftOut(const Loss& loss) {
   return loss.place == LossPlace::kRuntimeRing && loss.reason == LossReason::kLimit &&
          loss.events == 0 && !loss.events_unknown;
+}
+// Returns the level that omits what such an entry says; for anything but the texts above, the level
+// after kFidelityWithoutTensorCalls, which stands for it and all further ones.
+inline uint32_t FidelityLevelOf(const Loss& left_out) {
+  std::string_view text = left_out.detail;
+  if (!text.starts_with(kOmittedBegin)) return kFidelityWithoutTensorCalls + 1;
+  text = text.substr(kOmittedBegin.size(), text.find(kOmittedReason) - kOmittedBegin.size());
+  if (text == kAllocationsOmitted) return kFidelityWithoutAllocations;
+  if (text == kTensorCallsOmitted) return kFidelityWithoutTensorCalls;
+  return kFidelityWithoutTensorCalls + 1;
 }
 
 }  // namespace neurontrace

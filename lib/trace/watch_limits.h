@@ -26,8 +26,11 @@ inline constexpr size_t kWatchJobsMax = 256;
 inline constexpr size_t kWatchOpenSpansMax = 32;
 // Events of one core that wait for earlier ones of its next chunk, and for how long. Beyond: the
 // earliest is passed on.
-inline constexpr size_t kWatchHeldEventsMax = 24;
+inline constexpr size_t kWatchHeldEventsMax = 32;
 inline constexpr uint64_t kWatchHoldNs = 500'000'000;
+// Calls of one class in a row (allocations and frees, or tensor reads and writes) that are passed
+// on as one span of their total length. A row that lasts longer becomes several.
+inline constexpr uint64_t kWatchJoinNs = 50'000'000;
 // Names of models of one core. Beyond: the model is known by its number.
 inline constexpr size_t kWatchModelsMax = 8;
 // Numbers of groups that are compared to find out what they mean. Beyond: not compared.
@@ -41,16 +44,23 @@ inline constexpr size_t kWatchVerdictsMax = 64;
 inline constexpr size_t kWatchPeersMax = 64;
 inline constexpr size_t kWatchSuspectsMax = 256;
 
-// How often verdicts are made, and the length of the window that they are made of.
-inline constexpr uint64_t kWatchJudgeNs = 1'000'000'000;
+// The least time between two judgements, and between two looks at the fleet's workers. A judgement
+// or a look that took long is followed by a pause of so many times that, up to the maximum.
+inline constexpr uint64_t kWatchJudgeMinNs = 250'000'000;
+inline constexpr uint64_t kWatchJudgeMaxNs = 1'000'000'000;
+inline constexpr uint64_t kWatchJudgePause = 10;
+inline constexpr uint64_t kWatchViewPause = 50;
+// The length of the window that verdicts are made of.
 inline constexpr uint64_t kWatchWindowNs = 30'000'000'000;
 // A span that has been open for this long is shown to the rule.
 inline constexpr uint64_t kWatchOpenAfterNs = 1'000'000'000;
 // A worker's agent that was heard from within this time shows that the worker's stream is alive.
 inline constexpr uint64_t kWatchAgentSeenNs = 5'000'000'000;
-// A verdict begins when so many judgements in a row have it, and ends after so many without it.
-inline constexpr uint32_t kWatchBeginJudgements = 2;
-inline constexpr uint32_t kWatchEndJudgements = 3;
+// A verdict begins when all judgements of this time have it, at least two, and ends when all of
+// this time do not have it. A hang needs less, as nothing but time passes in it.
+inline constexpr uint64_t kWatchBeginSlowNs = 1'000'000'000;
+inline constexpr uint64_t kWatchBeginHangNs = 500'000'000;
+inline constexpr uint64_t kWatchEndNs = 3'000'000'000;
 
 static_assert(kWatchHoldNs >= kChunkAgeMaxNs, "events of two chunks in a row are put in order");
 

@@ -4,11 +4,16 @@
 // are told apart from the clients'. Prints one line a case; asserts nothing on time.
 //
 //   ingest_bench [--store DIR] [--million-events N] [--repetitions N]
+//   ingest_bench --watch-pairs PAIRS [--store DIR] [--million-events N] [--rate
+//   MILLION_EVENTS_A_SECOND]
 //
-// runs every number of connections and streams at N, 10 N and 100 N million events (N is 1), and
-// then two cases each at half the highest rate and at half of what is aimed at, for the time from
-// sending a chunk to its acknowledgement. Figures are medians over the repetitions (1), each for
-// itself.
+// The second form asks what verdicts while the fleet runs cost: it sends the same chunks into a
+// continuous capture and into a watch in turns, and prints both and their ratio for each pair.
+// Without a rate, chunks come as fast as they are acknowledged, which is more than the watch can
+// read: it drops what it has no time for. The first form runs every number of connections and
+// streams at N, 10 N and 100 N million events (N is 1), and then two cases each at half the highest
+// rate and at half of what is aimed at, for the time from sending a chunk to its acknowledgement.
+// Figures are medians over the repetitions (1), each for itself.
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -30,9 +35,11 @@
 #include <vector>
 
 #include "lib/base/steady_clock.h"
+#include "lib/trace/agent_info.h"
 #include "lib/trace/chunk_header.h"
 #include "lib/trace/event_chunk_builder.h"
 #include "lib/trace/limits.h"
+#include "lib/trace/watch_limits.h"
 #include "lib/wire/chunk_envelope.h"
 #include "lib/wire/grpc_channel.h"
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"
@@ -75,6 +82,9 @@ struct Case {
   int streams = 1;  // in all
   uint64_t chunks = 0;
   double chunks_per_second = 0;  // 0: as fast as acknowledgements come
+  // Each stream gets the chunks one after the other, in the order of their times.
+  bool is_in_order = false;
+  v1::CaptureSpec spec;
 };
 
 struct Result {
@@ -86,12 +96,65 @@ struct Result {
   std::vector<double> latencies_ms;
 };
 
+// An agent's Control call, in which it reports one worker that records, so that the aggregator
+// knows of whom the chunks are.
+class ControlCall {
+ public:
+  ControlCall(const std::string& address, CaptureId capture, const std::string& agent_id)
+      : stub_(v1::AgentGateway::NewStub(MakeChannel(address, {}))) {
+    context_.AddMetadata("neurontrace-agent-id", agent_id);
+    call_ = stub_->Control(&context_);
+    v1::AgentReport report;
+    v1::AgentHello& hello = *report.mutable_hello();
+    hello.set_protocol_version(kProtocolVersion);
+    hello.set_agent_id(agent_id);
+    hello.set_instance_id("i-" + agent_id);
+    hello.set_boot_id("b");
+    Write(report);
+    v1::AgentOrder welcome;
+    if (!call_->Read(&welcome)) Fail("no welcome: " + call_->Finish().error_message());
+    v1::WorkerIdentity worker;
+    worker.set_instance_id("i-" + agent_id);
+    worker.set_boot_id("b");
+    worker.set_pid(1);
+    *report.mutable_worker()->mutable_identity() = worker;
+    report.mutable_worker()->set_state(v1::WORKER_STATE_STREAMING);
+    report.mutable_worker()->set_job("bench");
+    Write(report);
+    report.mutable_capture_worker()->set_capture_id(std::string(capture.bytes()));
+    *report.mutable_capture_worker()->mutable_worker() = worker;
+    report.mutable_capture_worker()->set_state(v1::CAPTURE_WORKER_STATE_RECORDING);
+    Write(report);
+    reader_ = std::thread([this] {
+      v1::AgentOrder order;
+      while (call_->Read(&order)) continue;
+    });
+  }
+  ~ControlCall() {
+    context_.TryCancel();
+    reader_.join();
+  }
+  ControlCall(const ControlCall&) = delete;
+  ControlCall& operator=(const ControlCall&) = delete;
+
+ private:
+  void Write(const v1::AgentReport& report) {
+    if (!call_->Write(report)) Fail("the call broke: " + call_->Finish().error_message());
+  }
+
+  std::unique_ptr<v1::AgentGateway::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::AgentReport, v1::AgentOrder>> call_;
+  std::thread reader_;
+};
+
 // One agent with one Upload call.
 class Client {
  public:
   Client(const std::string& address, const std::vector<Chunk>& chunks, CaptureId capture,
-         int number, int streams)
+         int number, int streams, bool is_in_order)
       : chunks_(chunks),
+        is_in_order_(is_in_order),
         capture_(capture),
         agent_id_(fmt::format("agent-{}", number)),
         next_(streams),
@@ -113,7 +176,7 @@ class Client {
             begin + std::chrono::duration_cast<SteadyClock::duration>(due));
       }
       const int stream = static_cast<int>(i % next_.size());
-      Chunk chunk = chunks_[i % chunks_.size()];
+      Chunk chunk = chunks_[(is_in_order_ ? i / next_.size() : i) % chunks_.size()];
       chunk.header.capture_id = capture_;
       chunk.header.stream.agent_id = agent_id_;
       chunk.header.stream.worker = {.instance_id = "i-" + agent_id_, .boot_id = "b", .pid = 1};
@@ -136,6 +199,8 @@ class Client {
     acknowledged_.wait(lock, [&] { return acked_chunks_ == count; });
   }
 
+  const std::string& agent_id() const { return agent_id_; }
+
   uint64_t events = 0;
   uint64_t bytes = 0;
   std::vector<double> latencies_ms;  // after Send
@@ -157,6 +222,7 @@ class Client {
   }
 
   const std::vector<Chunk>& chunks_;
+  const bool is_in_order_;
   const CaptureId capture_;
   const std::string agent_id_;
   std::vector<uint64_t> next_;
@@ -233,10 +299,11 @@ class AggregatorProcess {
   std::string address_;
 };
 
-CaptureId StartCapture(const std::string& address) {
+CaptureId StartCapture(const std::string& address, const v1::CaptureSpec& spec) {
   const auto stub = v1::OperatorService::NewStub(MakeChannel(address, {}));
   grpc::ClientContext context;
   v1::StartCaptureRequest request;
+  *request.mutable_spec() = spec;
   request.mutable_spec()->set_include_neuron(true);
   v1::Capture capture;
   const grpc::Status status = stub->StartCapture(&context, request, &capture);
@@ -244,17 +311,55 @@ CaptureId StartCapture(const std::string& address) {
   return *CaptureId::Parse(capture.capture_id());
 }
 
+// Waits until the running watch has read chunks of so many cores.
+void WaitForWatchedCores(const std::string& address, int count) {
+  const auto stub = v1::OperatorService::NewStub(MakeChannel(address, {}));
+  const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
+  for (v1::InsightReport report; static_cast<int>(report.cores()) < count;) {
+    if (SteadyClock::now() > give_up) Fail("the watch has not read all streams");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // tidy: poll
+    grpc::ClientContext context;
+    const grpc::Status status = stub->Explain(&context, {}, &report);
+    if (!status.ok()) Fail("no watch: " + status.error_message());
+  }
+}
+
+// Waits until the aggregator has these workers in the capture, and has looked at them.
+void WaitForWorkers(const std::string& address, CaptureId capture, size_t count) {
+  const auto stub = v1::OperatorService::NewStub(MakeChannel(address, {}));
+  v1::CaptureReference reference;
+  reference.set_capture_id(capture.ToString());
+  const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
+  for (v1::Capture record; static_cast<size_t>(record.workers_size()) < count;) {
+    if (SteadyClock::now() > give_up) Fail("the workers do not take part");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // tidy: poll
+    grpc::ClientContext context;
+    const grpc::Status status = stub->GetCapture(&context, reference, &record);
+    if (!status.ok()) Fail("no capture: " + status.error_message());
+  }
+  // The watch reads chunks of workers that it has looked at, which it does as often as that.
+  std::this_thread::sleep_for(  // tidy: allow(sleep) nothing shows that it has looked
+      std::chrono::nanoseconds(2 * limits::kWatchJudgeMaxNs));
+}
+
 Result Run(const std::string& store, const std::vector<Chunk>& chunks, const Case& test) {
   std::filesystem::remove_all(store);
   const AggregatorProcess aggregator(store);
   const std::string& address = aggregator.address();
-  const CaptureId capture = StartCapture(address);
+  const CaptureId capture = StartCapture(address, test.spec);
+  const bool is_continuous = test.spec.mode() == v1::CAPTURE_MODE_CONTINUOUS;
   Result result;
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < test.connections; ++i) {
-    clients.push_back(
-        std::make_unique<Client>(address, chunks, capture, i, test.streams / test.connections));
+    clients.push_back(std::make_unique<Client>(address, chunks, capture, i,
+                                               test.streams / test.connections, test.is_in_order));
   }
+  std::vector<std::unique_ptr<ControlCall>> controls;
+  for (const auto& client : clients) {
+    if (!is_continuous) break;
+    controls.push_back(std::make_unique<ControlCall>(address, capture, client->agent_id()));
+  }
+  if (is_continuous) WaitForWorkers(address, capture, controls.size());
   const double cpu_before = aggregator.CpuSeconds();
   const auto begin = SteadyClock::now();
   std::vector<std::thread> threads;
@@ -274,6 +379,7 @@ Result Run(const std::string& store, const std::vector<Chunk>& chunks, const Cas
                                client->latencies_ms.end());
   }
   clients.clear();
+  if (test.spec.watch()) WaitForWatchedCores(address, test.streams);
   return result;
 }
 
@@ -318,15 +424,60 @@ double Measure(const std::string& store, const std::vector<Chunk>& chunks, const
 
 constexpr double kGoal = 15;  // M events/s, acknowledged
 
+double MedianOf(std::vector<double> values) { return Percentile(values, 0.5); }
+
+// Runs the same ingest without and with a watch in turns, and prints the ratios.
+void MeasureWatch(const std::string& store, uint64_t count, int pairs, double million_a_second) {
+  constexpr int kConnections = 4;
+  constexpr int kStreams = 32;
+  const uint64_t chunks_a_stream = count / kStreams + 1;
+  const std::vector<Chunk> chunks = MakeChunks(chunks_a_stream);
+  Case test{.connections = kConnections,
+            .streams = kStreams,
+            .chunks = chunks_a_stream * kStreams,
+            .chunks_per_second = million_a_second * 1e6 / limits::kChunkEventsTarget,
+            .is_in_order = true};
+  test.spec.set_mode(v1::CAPTURE_MODE_CONTINUOUS);
+  test.spec.set_retention_ns(limits::kWatchKeepNs);
+  fmt::print(
+      "| pair | M events/s | with a watch | ratio | aggregator ns CPU/event | with a watch | ratio "
+      "|\n| --- | --- | --- | --- | --- | --- | --- |\n");
+  std::vector<double> rates;
+  std::vector<double> costs;
+  for (int pair = 1; pair <= pairs; ++pair) {
+    test.spec.set_watch(false);
+    const Row without = Figures(Run(store, chunks, test));
+    test.spec.set_watch(true);
+    const Row with = Figures(Run(store, chunks, test));
+    rates.push_back(with[1] / without[1]);
+    costs.push_back(with[2] / without[2]);
+    fmt::print("| {} | {:.2f} | {:.2f} | {:.3f} | {:.0f} | {:.0f} | {:.3f} |\n", pair, without[1],
+               with[1], rates.back(), without[2], with[2], costs.back());
+    std::fflush(stdout);
+  }
+  fmt::print("\nmedian ratio of the rates {:.3f}, of the processor time {:.3f}\n", MedianOf(rates),
+             MedianOf(costs));
+}
+
 int Main(int argc, char** argv) {
   std::string store = (std::filesystem::temp_directory_path() / "ingest_bench_store").string();
   double million_events = 1;
   int repetitions = 1;
+  int watch_pairs = 0;
+  double rate = 0;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view option = argv[i];
     if (option == "--store") store = argv[i + 1];
     if (option == "--million-events") million_events = std::strtod(argv[i + 1], nullptr);
     if (option == "--repetitions") repetitions = std::max(1, std::atoi(argv[i + 1]));
+    if (option == "--watch-pairs") watch_pairs = std::atoi(argv[i + 1]);
+    if (option == "--rate") rate = std::strtod(argv[i + 1], nullptr);
+  }
+  if (watch_pairs > 0) {
+    const double count = million_events * 1e6 / limits::kChunkEventsTarget;
+    MeasureWatch(store, static_cast<uint64_t>(count), watch_pairs, rate);
+    std::filesystem::remove_all(store);
+    return 0;
   }
   const std::vector<Chunk> chunks = MakeChunks(64);
   fmt::print(
@@ -338,7 +489,7 @@ int Main(int argc, char** argv) {
     const double wanted = million_events * scale * 1e6 / limits::kChunkEventsTarget;
     const uint64_t count = (static_cast<uint64_t>(wanted) / 32 + 1) * 32;
     for (const auto& [connections, streams] : {std::pair(1, 1), {1, 32}, {32, 32}}) {
-      const Case test{connections, streams, count};
+      const Case test{.connections = connections, .streams = streams, .chunks = count};
       best = std::max(best, Measure(store, chunks, test, repetitions));
     }
   }
@@ -348,7 +499,12 @@ int Main(int argc, char** argv) {
     const uint64_t count = (static_cast<uint64_t>(chunks_a_second * 5) / 32 + 1) * 32;
     fmt::print("\nAt {}, {:.1f} M events/s:\n\n", name, rate);
     for (const int connections : {1, 32}) {
-      Measure(store, chunks, Case{connections, 32, count, chunks_a_second}, repetitions);
+      Measure(store, chunks,
+              Case{.connections = connections,
+                   .streams = 32,
+                   .chunks = count,
+                   .chunks_per_second = chunks_a_second},
+              repetitions);
     }
   }
   std::filesystem::remove_all(store);

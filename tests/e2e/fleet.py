@@ -297,6 +297,11 @@ class Fleet:
                              f"{done.stdout}{done.stderr}")
         return done
 
+    def start_command(self, *arguments):
+        """Starts `neurontrace …` that runs until it is interrupted; both of its outputs are its lines."""
+        return self._start(Process(f"command-{len(self._started)}", self.cli_command(*arguments), self.logs,
+                                   env={"NEURONTRACE_CONFIG": ""}))
+
     def start_page(self, *arguments):
         """Starts `neurontrace view` on a free port; returns the process and the address, which has the token."""
         page = self._start(Process(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts while the fleet runs, with everything real but the runtime: who is slow, hung or dead is named, and nobody
-else; a rule records the suspects and their peers; restarts of the aggregator change nothing."""
+else; a rule records the suspects and their peers; restarts of any part change nothing."""
 
 import json
 import signal
@@ -13,6 +13,7 @@ from ground_truth import read_truth
 
 CEILING_SECONDS = 120  # on a busy machine; what it took is printed
 STRAGGLER = 5
+INSTANCES = [f"i-{i:04x}" for i in range(1, 5)]
 PER_SECOND = 10
 AHEAD = 8 * PER_SECOND  # executions until all wait
 
@@ -21,13 +22,15 @@ class WatchTest(FleetCase):
     def start_job(self, *options, aggregator=()):
         """Eight ranks on four instances that begin together, so that their executions have the same numbers."""
         self.fleet.start_aggregator(*aggregator)
-        names = [f"i-{i:04x}" for i in range(1, 5)]
-        self.start_instances(*names)
+        self.start_instances(*INSTANCES)
+        return self.start_workers(*options)
+
+    def start_workers(self, *options):
         start = time.time_ns() + 5_000_000_000
         workers = [self.fleet.start_worker(
             name, "--cores", 2, "--rank-start", 2 * i, "--world-size", 8, "--start-at", start, "--mix", "graph",
             "--executions-per-second", PER_SECOND, "--wait-file", self.fleet.dir / "wait", *options)
-            for i, name in enumerate(names)]
+            for i, name in enumerate(INSTANCES)]
         self.fleet.wait_for_workers(len(workers))
         return workers
 
@@ -75,12 +78,54 @@ class WatchTest(FleetCase):
         print(f"{self.id()}: {verdict['kind']} {time.monotonic() - fault:.1f} s after watch on", flush=True)
         self.assertEqual(self.ranks(verdict), [STRAGGLER], verdict)
         self.assertGreater(self.fleet.aggregator.metric("neurontrace_verdicts_total"), 0)
+        self.restart_aggregator()
+        again = wait_until(lambda: next(iter(self.report().get("verdicts", [])), None), "it again", CEILING_SECONDS)
+        self.assertEqual(self.ranks(again), [STRAGGLER], again)
+
+    def restart_aggregator(self):
         self.fleet.aggregator.signal(signal.SIGKILL)
         self.fleet.aggregator.wait()
         self.fleet.start_aggregator()
         self.fleet.wait_for_status(agents=4)
-        again = wait_until(lambda: next(iter(self.report().get("verdicts", [])), None), "it again", CEILING_SECONDS)
-        self.assertEqual(self.ranks(again), [STRAGGLER], again)
+
+    def test_a_restart_ends_and_repeats_nothing_for_a_follower(self):
+        self.start_job("--straggler-rank", STRAGGLER, "--straggler-extra-us", 4000)
+        self.watch_on()
+        self.wait_for_judged(8)
+        follower = self.fleet.start_command("why", "--watch")
+        follower.wait_for_line("SLOW ", CEILING_SECONDS)
+        self.restart_aggregator()
+        follower.wait_for_line("RESTARTED ", CEILING_SECONDS)
+        wait_until(lambda: next(iter(self.report().get("verdicts", [])), None), "it again", CEILING_SECONDS)
+        follower.signal(signal.SIGINT)
+        self.assertIn(follower.wait(), (0, 3))
+        lines = follower.log.read_text(encoding="utf-8").splitlines()
+        named = [line.split(":")[0] for line in lines if line.startswith("SLOW ")]
+        self.assertEqual(len(named), len(set(named)), lines)
+        self.assertFalse([line for line in lines if line.startswith("ENDED ")], lines)
+
+    def test_continues_after_a_restart_of_all_agents(self):
+        self.start_job()
+        self.watch_on()
+        self.wait_for_judged(8)
+        for name, agent in list(self.fleet.agents.items()):
+            agent.kill()
+            self.fleet.start_agent(name)
+        self.fleet.wait_for_status(agents=4)
+        fault = time.monotonic()
+        self.let_all_wait()
+        self.wait_for_verdict("HANG_INSIDE", fault)
+
+    def test_judges_the_workers_of_a_job_that_is_started_again(self):
+        workers = self.start_job()
+        self.watch_on()
+        self.wait_for_judged(8)
+        for worker in workers:
+            worker.stop()
+        self.fleet.wait_for_workers(0)
+        self.start_workers("--straggler-rank", STRAGGLER, "--straggler-extra-us", 4000)
+        verdict = wait_until(lambda: next(iter(self.report().get("verdicts", [])), None), "a verdict", CEILING_SECONDS)
+        self.assertEqual(self.ranks(verdict), [STRAGGLER], verdict)
 
     def test_names_nobody_without_a_fault(self):
         self.start_job()

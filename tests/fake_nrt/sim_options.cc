@@ -39,6 +39,9 @@ void AddWorkload(CLI::App& app, SimOptions& options) {
   app.add_option("--straggler-extra-us", options.straggler_extra_us,
                  "Delay of --straggler-rank in microseconds")
       ->check(CLI::Range(0, 10'000'000));
+  app.add_option("--straggler-after", options.straggler_after_s,
+                 "Seconds from the first execution on in which --straggler-rank is not late")
+      ->check(CLI::Range(0.0, 1e6));
   app.add_option("--stall-rank", options.stall_rank,
                  "This rank stops forever in the middle of an execution");
   app.add_option("--stall-file", options.stall_file, "Start the stall when this file exists");

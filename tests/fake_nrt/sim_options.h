@@ -32,6 +32,7 @@ struct SimOptions {
   int64_t start_at_ns = 0;       // 0: now
   int64_t straggler_rank = -1;
   int64_t straggler_extra_us = 0;
+  double straggler_after_s = 0;
   int64_t stall_rank = -1;
   std::string stall_file;
   std::string wait_file;

@@ -42,14 +42,16 @@ uint64_t Schedule::FirstStepFrom(int64_t true_ns) const {
   return static_cast<uint64_t>((true_ns - options_.start_at_ns + period_ns_ - 1) / period_ns_);
 }
 
-int64_t Schedule::Lateness(uint32_t rank) const {
-  return rank == options_.straggler_rank ? options_.straggler_extra_ns : 0;
+int64_t Schedule::Lateness(uint64_t step, uint32_t rank) const {
+  const bool is_late = rank == options_.straggler_rank &&
+                       StepBegin(step) - options_.start_at_ns >= options_.straggler_after_ns;
+  return is_late ? options_.straggler_extra_ns : 0;
 }
 
 int64_t Schedule::HostEnter(uint64_t step, uint32_t rank) const {
   const double launch = random_.Between(0.205, 0.215, {kExecute, step, rank});
   return StepBegin(step) + static_cast<int64_t>(launch * static_cast<double>(host_unit_ns_)) +
-         Lateness(rank);
+         Lateness(step, rank);
 }
 
 int64_t Schedule::DeviceStart(uint64_t step, uint32_t rank) const {
@@ -61,12 +63,13 @@ int64_t Schedule::Enter(uint64_t step, uint32_t barrier, uint32_t rank,
                         int64_t release_before) const {
   if (barrier == kHostBarrier) return HostEnter(step, rank);
   if (barrier == kDeviceBarrier) {
-    return DeviceStart(step, rank) + host_unit_ns_ / 2000 + Lateness(rank);
+    return DeviceStart(step, rank) + host_unit_ns_ / 2000 + Lateness(step, rank);
   }
   const double share = kComputeShare / (options_.collectives + 1) *
                        random_.Between(0.8, 1.2, {kWork, step, barrier, rank});
   return Exit(step, barrier - 1, rank, release_before) +
-         static_cast<int64_t>(share * static_cast<double>(options_.period_ns)) + Lateness(rank);
+         static_cast<int64_t>(share * static_cast<double>(options_.period_ns)) +
+         Lateness(step, rank);
 }
 
 int64_t Schedule::Exit(uint64_t step, uint32_t barrier, uint32_t rank, int64_t release) const {

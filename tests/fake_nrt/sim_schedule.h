@@ -45,7 +45,8 @@ struct ScheduleOptions {
   int64_t period_ns = 0;     // of one step, before a straggler stretches it
   uint32_t collectives = 0;  // per step
   int64_t straggler_rank = -1;
-  int64_t straggler_extra_ns = 0;  // how late that rank enters each barrier
+  int64_t straggler_extra_ns = 0;  // how late that rank enters each barrier …
+  int64_t straggler_after_ns = 0;  // … of steps that begin so long after the first one
 };
 
 // When a rank enters and leaves one barrier, in true time.
@@ -94,7 +95,7 @@ class Schedule {
   int64_t DeviceStart(uint64_t step, uint32_t rank) const;
   int64_t Enter(uint64_t step, uint32_t barrier, uint32_t rank, int64_t release_before) const;
   int64_t Exit(uint64_t step, uint32_t barrier, uint32_t rank, int64_t release) const;
-  int64_t Lateness(uint32_t rank) const;
+  int64_t Lateness(uint64_t step, uint32_t rank) const;
 
   const ScheduleOptions options_;
   const PlacedRandom random_;

@@ -50,7 +50,8 @@ ScheduleOptions ScheduleOf(const SimOptions& options) {
           .period_ns = options.period_ns(),
           .collectives = options.mix.collectives,
           .straggler_rank = options.straggler_rank,
-          .straggler_extra_ns = options.straggler_extra_us * 1000};
+          .straggler_extra_ns = options.straggler_extra_us * 1000,
+          .straggler_after_ns = static_cast<int64_t>(options.straggler_after_s * 1e9)};
 }
 
 const WorkloadForms& Forms() {

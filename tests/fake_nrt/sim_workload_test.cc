@@ -65,6 +65,21 @@ TEST(ScheduleTest, NobodyLeavesABarrierBeforeTheLastOneEntered) {
   }
 }
 
+TEST(ScheduleTest, TheStragglerIsLateFromAMomentOn) {
+  ScheduleOptions options = Job(8, 10 * kMs, 2);
+  options.straggler_rank = 5;
+  options.straggler_extra_ns = 2 * kMs;
+  const Schedule always(options);
+  options.straggler_after_ns = 10 * always.period_ns();
+  const Schedule later(options);
+  EXPECT_EQ(later.period_ns(), always.period_ns()) << "steps begin at the same times";
+  for (uint64_t step = 0; step < 20; ++step) {
+    const int64_t late_ns =
+        always.Rank(step, 5).host_barrier.enter_ns - later.Rank(step, 5).host_barrier.enter_ns;
+    EXPECT_EQ(late_ns, step < 10 ? 2 * kMs : 0) << step;
+  }
+}
+
 TEST(ScheduleTest, TwoProcessesComeToTheSameTimesInWhateverOrder) {
   const Schedule a(Job(8, 20 * kMs, 6));
   const Schedule b(Job(8, 20 * kMs, 6));

@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "lib/trace/fidelity.h"
+
 namespace neurontrace {
 namespace {
 
@@ -17,13 +19,14 @@ struct Level {
 };
 
 // timestamp_sync_point is what the clocks of devices are fitted to, and errors are what people
-// trace for: both are kept to the last level, and are rare.
+// trace for: both are kept to the last level, and are rare. The first two levels are those of
+// lib/trace/fidelity.h.
 const std::array<Level, kFidelityLevels>& Levels() {
   static const std::array<Level, kFidelityLevels> kLevels = {{
       {{}, ""},
-      {{"^nrt_tensor_allocate", "^nrt_tensor_free", "^nrt_dma_mem_*"}, "allocation events"},
+      {{"^nrt_tensor_allocate", "^nrt_tensor_free", "^nrt_dma_mem_*"}, kAllocationsOmitted},
       {{"^nrt_tensor_read*", "^nrt_tensor_write*", "^tensor_block_while_exec", "^dmem_buf_*"},
-       "allocation events, tensor reads and writes, copies"},
+       kTensorCallsOmitted},
       {{"^kmgr_*", "^kbl_*", "^enc_*", "^exec_consume_*", "^nrt_model_submit", "^nrt_async_*"},
        "allocation events, tensor reads and writes, copies, the steps of an execution on the host"},
       {{"hardware", "nrt_execute"}, "host events but nrt_execute"},

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/trace/fidelity.h"
+
 namespace neurontrace {
 namespace {
 
@@ -61,6 +63,19 @@ TEST(FidelityLevels, NeverBringAnythingBack) {
   }
   EXPECT_TRUE(FilterOfFidelity(0).selects_all());
   EXPECT_EQ(LeftOutOfFidelity(0), "");
+}
+
+TEST(FidelityLevels, ALeftOutEntryNamesItsLevel) {
+  const auto level_of = [](std::string_view leaves_out) {
+    return FidelityLevelOf(LeftOutFromTo(
+        1, 2, std::string(kOmittedBegin).append(leaves_out).append(kOmittedReason) + "2 %"));
+  };
+  EXPECT_EQ(level_of(LeftOutOfFidelity(1)), kFidelityWithoutAllocations);
+  EXPECT_EQ(level_of(LeftOutOfFidelity(2)), kFidelityWithoutTensorCalls);
+  for (uint32_t level = 3; level < kFidelityLevels; ++level) {
+    EXPECT_GT(level_of(LeftOutOfFidelity(level)), kFidelityWithoutTensorCalls);
+  }
+  EXPECT_GT(FidelityLevelOf(LeftOutFromTo(1, 2, "")), kFidelityWithoutTensorCalls);
 }
 
 TEST(FidelityLevels, OnlyThoseThatMakeADifferenceAreUsed) {

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/trace/fidelity.h"
+
 namespace neurontrace {
 namespace {
 
@@ -109,10 +111,10 @@ FidelityNote WorkerFidelity::MakeNote(uint32_t level, uint64_t at_ns) {
   poorest_ = level == 0 ? 0 : std::max(poorest_, level);
   FidelityNote note{.level = level, .reason = reason_, .cost = cost_, .at_ns = at_ns};
   if (level > 0) {
-    note.words =
-        fmt::format("without {} because the budget of {} is used up", LeftOutOfFidelity(poorest_),
-                    DescribeBudget(governor_.budget(), governor_.budget().core_ppm == 0 ||
-                                                           reason_ == kFidelityBytesBudget));
+    note.words = fmt::format(
+        "{}{}{}{} is used up", kOmittedBegin, LeftOutOfFidelity(poorest_), kOmittedReason,
+        DescribeBudget(governor_.budget(),
+                       governor_.budget().core_ppm == 0 || reason_ == kFidelityBytesBudget));
   }
   return note;
 }

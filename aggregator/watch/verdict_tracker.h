@@ -15,8 +15,8 @@ namespace neurontrace {
 
 // Follows the verdicts of one job from judgement to judgement. A verdict begins when
 // limits::kWatchBeginJudgements in a row have it, and ends after limits::kWatchEndJudgements
-// without it; a judgement that refuses its suspects decides neither. Verdicts are the same if their
-// kind and the place that they name are. Used by one thread at a time.
+// without it; a judgement that refuses its suspects decides neither. VerdictKey tells which verdicts
+// are the same. Used by one thread at a time.
 class VerdictTracker {
  public:
   // What one judgement changed.
@@ -44,8 +44,6 @@ class VerdictTracker {
   // Decides about a verdict that the judgement does not have. Returns false if it is over.
   static bool IsKept(Followed& followed, const InsightReport& report,
                      const std::set<uint32_t>& refused);
-  // Returns what identifies a verdict.
-  static std::string KeyOf(const Verdict& verdict, std::span<const InsightCore> cores);
 
   std::map<std::string, Followed> followed_;
   std::vector<size_t> current_;

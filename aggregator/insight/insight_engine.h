@@ -30,7 +30,7 @@ struct CoreCondition {
   // unknown.
   uint64_t alive_at_ns = 0;
   bool has_ended = false;      // its process has ended, at ended_at_ns
-  bool ended_orderly = false;  // the runtime was closed first
+  bool ended_orderly = false;  // the runtime was closed first: it waits for nothing
   uint64_t ended_at_ns = 0;
   uint64_t lost_events = 0;  // in the window
   bool lost_unknown = false;

@@ -249,8 +249,7 @@ std::vector<CoreCondition> InsightFeed::Conditions() const {
   return conditions;
 }
 
-// A process that ended was alive until its last event. Whether it closed the runtime first is not
-// recorded.
+// A process that ended was alive until its last event.
 CoreCondition InsightFeed::ConditionOf(const TimelineStream& stream) const {
   const StreamDescription& about = stream.description;
   const uint64_t alive_raw_ns = std::max(about.last_timestamp_ns, about.canary_ns);
@@ -258,6 +257,7 @@ CoreCondition InsightFeed::ConditionOf(const TimelineStream& stream) const {
                               alive_raw_ns == 0 ? 0 : stream.clock->ToReference(alive_raw_ns)};
   if (about.process_has_ended) {
     condition.has_ended = true;
+    condition.ended_orderly = about.has_closed_runtime;
     condition.ended_at_ns = stream.clock->ToReference(about.last_timestamp_ns);
   }
   return condition;

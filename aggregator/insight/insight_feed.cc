@@ -226,11 +226,12 @@ uint64_t InsightFeed::ModelOf(uint32_t stream, std::string_view name,
 // have the group of their ids until then.
 uint64_t InsightFeed::GroupOf(const TimelineRecord& record, const ShapeFields& fields) {
   const uint32_t core = core_of_[record.stream];
-  return groups_[job_of_[core]].Of({.core = core,
-                                    .worker_gid = cores_[core].worker_gid,
-                                    .gid = StartNumber(record, fields, DerivedField::kGid),
-                                    .stream_id = StartNumber(record, fields, DerivedField::kCcStream),
-                                    .peer = StartNumber(record, fields, DerivedField::kPeer)});
+  return groups_[job_of_[core]].Of(
+      {.core = core,
+       .worker_gid = cores_[core].worker_gid,
+       .gid = StartNumber(record, fields, DerivedField::kGid),
+       .stream_id = StartNumber(record, fields, DerivedField::kCcStream),
+       .peer = StartNumber(record, fields, DerivedField::kPeer)});
 }
 
 void InsightFeed::Finish(std::vector<InsightEvent>& done) {

@@ -130,8 +130,8 @@ class InsightFeed {
   std::vector<uint32_t> stream_of_;  // by core
   std::vector<uint32_t> core_of_;    // by stream, or kNoCore
   ExecutionFinder executions_;
-  std::vector<GroupIds> groups_;     // by job
-  std::vector<uint32_t> job_of_;     // by core: an index into groups_
+  std::vector<GroupIds> groups_;  // by job
+  std::vector<uint32_t> job_of_;  // by core: an index into groups_
   std::vector<Execution> ended_;  // of one batch; keeps its memory
   std::vector<Model> models_;
   absl::flat_hash_set<uint64_t> model_hashes_;

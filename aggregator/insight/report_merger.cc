@@ -28,7 +28,8 @@ uint64_t CostIn(const Verdict& verdict, const JudgedWindow& window) {
   const uint64_t begin_ns = std::max(verdict.since_ns, window.begin_ns);
   const uint64_t end_ns = std::min(verdict.until_ns, window.end_ns);
   if (verdict.step_ns == 0 || end_ns <= begin_ns || IsHang(verdict.kind)) return 0;
-  const double steps = static_cast<double>(end_ns - begin_ns) / static_cast<double>(verdict.step_ns);
+  const double steps =
+      static_cast<double>(end_ns - begin_ns) / static_cast<double>(verdict.step_ns);
   return static_cast<uint64_t>(steps * static_cast<double>(verdict.cost_ns));
 }
 
@@ -98,17 +99,17 @@ void ReportMerger::AddVerdict(const Verdict& found, const JudgedWindow& window) 
 }
 
 void ReportMerger::EndVerdicts() {
-  std::erase_if(open_, [this](auto& entry) {
+  std::erase_if(open_, [this](const auto& entry) {
     if (entry.second.last_window + kWindowsBridged >= windows_) return false;
     EndVerdict(entry.second);
     return true;
   });
 }
 
-void ReportMerger::EndVerdict(Merged& merged) {
-  merged.verdict.cost_ns = static_cast<uint64_t>(merged.cost_sum / merged.weight);
-  merged.verdict.step_ns = static_cast<uint64_t>(merged.step_sum / merged.weight);
-  sums_.verdicts.push_back(std::move(merged.verdict));
+void ReportMerger::EndVerdict(const Merged& merged) {
+  Verdict& verdict = sums_.verdicts.emplace_back(merged.verdict);
+  verdict.cost_ns = static_cast<uint64_t>(merged.cost_sum / merged.weight);
+  verdict.step_ns = static_cast<uint64_t>(merged.step_sum / merged.weight);
 }
 
 void ReportMerger::AddRefusals(const InsightReport& report, const JudgedWindow& window,
@@ -121,13 +122,13 @@ void ReportMerger::AddRefusals(const InsightReport& report, const JudgedWindow& 
       continue;
     }
     for (const uint32_t core : refusal.cores) {
-      AddProvisional(core, refusal, window,
-                     engine.executions(core) - engine.new_executions(core));
+      AddProvisional(core, refusal, window, engine.executions(core) - engine.new_executions(core));
     }
   }
   for (uint32_t core = 0; core < cores_.size(); ++core) {
     const uint64_t executions = engine.executions(core);
-    const uint64_t kept_since = executions - std::min<uint64_t>(executions, insight_rule::kExecutionsKept);
+    const uint64_t kept_since =
+        executions - std::min<uint64_t>(executions, insight_rule::kExecutionsKept);
     ConfirmProvisional(core, kept_since);
     if (is_refused[core] || report.cores_judged == 0) continue;
     provisional_[core].clear();
@@ -140,7 +141,8 @@ void ReportMerger::AddRefusal(const Refusal& refusal, const JudgedWindow& window
   auto known = refused_.find(key);
   if (known == refused_.end() && refused_.size() >= kRefusalsMax) {
     const auto same = std::ranges::find_if(refused_, [&](const auto& entry) {
-      return std::get<0>(entry.first) == refusal.reason && std::get<1>(entry.first) == refusal.missing;
+      return std::get<0>(entry.first) == refusal.reason &&
+             std::get<1>(entry.first) == refusal.missing;
     });
     // Texts are a few of this program's, so that some refusal has each of them.
     if (same != refused_.end()) known = same;
@@ -196,7 +198,7 @@ size_t ReportMerger::kept() const {
 
 InsightReport ReportMerger::Finish() {
   for (uint32_t core = 0; core < cores_.size(); ++core) ConfirmProvisional(core, UINT64_MAX);
-  for (auto& [key, merged] : open_) EndVerdict(merged);
+  for (const auto& [key, merged] : open_) EndVerdict(merged);
   open_.clear();
   std::ranges::stable_sort(sums_.verdicts, ComesBefore);
   if (verdicts_dropped_ > 0) {
@@ -210,9 +212,9 @@ InsightReport ReportMerger::Finish() {
   for (auto& [key, refused] : refused_) {
     Refusal& refusal = refused.refusal;
     const auto same = std::ranges::find_if(joined, [&](const Refusal& other) {
-      return !refusal.cores.empty() && !other.cores.empty() && other.reason == refusal.reason && other.missing == refusal.missing &&
-             other.begin_ns == refusal.begin_ns && other.end_ns == refusal.end_ns &&
-             other.refused_ns == refusal.refused_ns;
+      return !refusal.cores.empty() && !other.cores.empty() && other.reason == refusal.reason &&
+             other.missing == refusal.missing && other.begin_ns == refusal.begin_ns &&
+             other.end_ns == refusal.end_ns && other.refused_ns == refusal.refused_ns;
     });
     if (same == joined.end()) {
       joined.push_back(std::move(refusal));
@@ -225,7 +227,8 @@ InsightReport ReportMerger::Finish() {
     refusal.judged_ns = end_ns_ - begin_ns_;
     // The whole capture, or a refusal of no core, which has no time.
     if (refusal.refused_ns < refusal.judged_ns && !refusal.cores.empty()) continue;
-    refusal.begin_ns = refusal.end_ns = 0;
+    refusal.begin_ns = 0;
+    refusal.end_ns = 0;
     refusal.refused_ns = refusal.judged_ns = 0;
   }
   std::ranges::move(joined, std::back_inserter(sums_.refusals));

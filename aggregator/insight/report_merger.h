@@ -27,9 +27,9 @@ struct JudgedWindow {
 // is the mean over judged executions. All other figures are those of the window with the most
 // executions that have the excess.
 //
-// A refusal has the time of its windows. Too few executions, or a sequence that does not repeat yet,
-// are none if a later window judges the same executions. Used by one thread at a time; the cores
-// must outlive it.
+// A refusal has the time of its windows. Too few executions, or a sequence that does not repeat
+// yet, are none if a later window judges the same executions. Used by one thread at a time; the
+// cores must outlive it.
 class ReportMerger {
  public:
   // Verdicts and refusals that are kept. Further verdicts are counted in a refusal, and further
@@ -77,7 +77,7 @@ class ReportMerger {
   void AddVerdict(const Verdict& verdict, const JudgedWindow& window);
   // Ends the verdicts that have been missing for too many windows.
   void EndVerdicts();
-  void EndVerdict(Merged& merged);
+  void EndVerdict(const Merged& merged);
   void AddRefusals(const InsightReport& report, const JudgedWindow& window,
                    const InsightEngine& engine);
   void AddRefusal(const Refusal& refusal, const JudgedWindow& window);

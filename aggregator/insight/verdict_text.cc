@@ -112,9 +112,10 @@ std::string Meeting(const Verdict& verdict) {
 
 // With the sum over all steps if it is known.
 std::string Cost(const Verdict& verdict) {
-  std::string text = fmt::format("costs {} of a {} step", Duration(verdict.cost_ns),
-                                 Duration(verdict.step_ns));
-  if (verdict.total_cost_ns > 0) text += fmt::format(", {} in all", Duration(verdict.total_cost_ns));
+  std::string text =
+      fmt::format("costs {} of a {} step", Duration(verdict.cost_ns), Duration(verdict.step_ns));
+  if (verdict.total_cost_ns > 0)
+    text += fmt::format(", {} in all", Duration(verdict.total_cost_ns));
   return text;
 }
 

@@ -70,8 +70,7 @@ void WindowedJudge::Job::Take(uint32_t core, const InsightEvent& event) {
   InsightEvent own = event;
   own.core = core;
   engine_.Take(own);
-  const bool completes =
-      event.kind == InsightClass::kRun || event.kind == InsightClass::kExecute;
+  const bool completes = event.kind == InsightClass::kRun || event.kind == InsightClass::kExecute;
   if (!completes || engine_.new_executions(core) < kWindowExecutions) return;
   // All streams are known to be alive until here: this is not the end of any.
   std::vector<CoreCondition> conditions(numbers_.size(), {.alive_at_ns = last_ns_});

@@ -140,7 +140,8 @@ TEST_F(WindowedJudgeTest, TimesAreRightWhereverTheFaultIs) {
       EXPECT_THAT(report.verdicts[0].suspects, ElementsAre(5));
       EXPECT_EQ(report.verdicts[0].since_ns, EndOf(first - 1)) << first << " " << length;
       EXPECT_LE(report.verdicts[0].until_ns, EndOf(first + length - 1)) << first << " " << length;
-      EXPECT_GE(report.verdicts[0].until_ns, EndOf(first + length - 1 - kHalf)) << first << " " << length;
+      EXPECT_GE(report.verdicts[0].until_ns, EndOf(first + length - 1 - kHalf))
+          << first << " " << length;
     }
   }
 }
@@ -250,7 +251,8 @@ TEST_F(WindowedJudgeTest, AHangIsFoundAtTheEnd) {
   EXPECT_THAT(report.verdicts[0].suspects, ElementsAre(6));
   EXPECT_EQ(report.verdicts[0].total_cost_ns, 0u);
   // A stop that may have been lost is not waited for.
-  losses_[0] = {{.events = 1, .begin_ns = EndOf(149) + 3'000 * kMs, .end_ns = EndOf(149) + 4'000 * kMs}};
+  losses_[0] = {
+      {.events = 1, .begin_ns = EndOf(149) + 3'000 * kMs, .end_ns = EndOf(149) + 4'000 * kMs}};
   for (const Verdict& verdict : Judge().verdicts) EXPECT_EQ(verdict.waiting, 14u);
 }
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,6 +31,7 @@ class WindowedJudgeTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kCores = 16;
   static constexpr uint32_t kPerProcess = 4;
+  static constexpr uint32_t kHalf = WindowedJudge::kWindowExecutions / 2;
 
   WindowedJudgeTest() : fleet_(kCores, kPerProcess), losses_(kCores), conditions_(kCores) {}
 
@@ -62,6 +63,15 @@ class WindowedJudgeTest : public ::testing::Test {
       text += RefusalText(refusal, fleet_.cores) + "\n";
     return text + ReportText(report, fleet_.cores);
   }
+  // Lengths are kept with 24 bits.
+  static void ExpectNear(uint64_t ns, uint64_t expected_ns) {
+    EXPECT_NEAR(static_cast<double>(ns), static_cast<double>(expected_ns), 1'000);
+  }
+  // The end is known to half a window.
+  void ExpectEndsIn(const Verdict& verdict, uint32_t execution) const {
+    EXPECT_LE(verdict.until_ns, EndOf(execution)) << execution;
+    EXPECT_GE(verdict.until_ns, EndOf(execution - kHalf)) << execution;
+  }
   // The device of a core takes 1.5 times as long in the executions [first, last).
   void SlowBetween(uint32_t slow, uint32_t first, uint32_t last) {
     const auto before = fleet_.plan;
@@ -87,9 +97,10 @@ TEST_F(WindowedJudgeTest, FindsAFaultOfTheFirstThirdWithItsTimes) {
   const Verdict& verdict = report.verdicts[0];
   EXPECT_EQ(verdict.kind, VerdictKind::kSlowCore);
   EXPECT_THAT(verdict.suspects, ElementsAre(5));
-  EXPECT_EQ(verdict.since_ns, EndOf(19)) << Texts(report);
-  EXPECT_EQ(verdict.until_ns, EndOf(95)) << Texts(report);
-  EXPECT_EQ(verdict.executions, 76u);
+  ExpectNear(verdict.since_ns, EndOf(19));
+  ExpectEndsIn(verdict, 95);
+  EXPECT_GE(verdict.executions, 76 - kHalf);
+  EXPECT_LE(verdict.executions, 76u);
   EXPECT_THAT(report.refusals, IsEmpty()) << Texts(report);
   EXPECT_EQ(report.cores_judged, kCores);
   // All but the first one, which has no begin, and the last one, whose calls may still end.
@@ -97,15 +108,16 @@ TEST_F(WindowedJudgeTest, FindsAFaultOfTheFirstThirdWithItsTimes) {
   EXPECT_LE(report.executions, uint64_t{kCores} * 300);
 }
 
-// The cost of a step is 20 ms, and it is paid in each of the 76 steps.
+// The cost of a step is 20 ms, and it is paid in each step that the verdict has.
 TEST_F(WindowedJudgeTest, SumsTheCostOfAllSteps) {
   SlowBetween(5, 20, 96);
   Run(300);
   const InsightReport report = Judge();
   ASSERT_THAT(report.verdicts, SizeIs(1)) << Texts(report);
   EXPECT_NEAR(static_cast<double>(report.verdicts[0].cost_ns), 20e6, 1e6);
-  EXPECT_NEAR(static_cast<double>(report.verdicts[0].total_cost_ns), 76 * 20e6, 76 * 1e6);
-  EXPECT_THAT(VerdictText(report.verdicts[0], fleet_.cores), HasSubstr(" step, 1.5"));
+  const double steps = report.verdicts[0].executions;
+  EXPECT_NEAR(static_cast<double>(report.verdicts[0].total_cost_ns), steps * 20e6, steps * 1.5e6);
+  EXPECT_THAT(VerdictText(report.verdicts[0], fleet_.cores), HasSubstr(" in all; "));
 }
 
 TEST_F(WindowedJudgeTest, AFaultThatMovesIsTwoVerdicts) {
@@ -119,14 +131,13 @@ TEST_F(WindowedJudgeTest, AFaultThatMovesIsTwoVerdicts) {
   const Verdict& second = report.verdicts[is_sorted ? 0 : 1];
   EXPECT_THAT(first.suspects, ElementsAre(5));
   EXPECT_THAT(second.suspects, ElementsAre(11));
-  EXPECT_EQ(first.until_ns, EndOf(159)) << Texts(report);
-  EXPECT_EQ(second.since_ns, EndOf(159)) << Texts(report);
+  ExpectEndsIn(first, 159);
+  ExpectNear(second.since_ns, EndOf(159));
   EXPECT_GT(second.until_ns, EndOf(397));
 }
 
 // Wherever a fault of a window's length begins and ends, its times are known to half a window.
 TEST_F(WindowedJudgeTest, TimesAreRightWhereverTheFaultIs) {
-  constexpr uint32_t kHalf = WindowedJudge::kWindowExecutions / 2;
   for (uint32_t first = 32; first < 64; first += 5) {
     for (const uint32_t length : {40u, 100u}) {
       fleet_ = LockStepFleet(kCores, kPerProcess);
@@ -138,10 +149,8 @@ TEST_F(WindowedJudgeTest, TimesAreRightWhereverTheFaultIs) {
       const InsightReport report = Judge();
       ASSERT_THAT(report.verdicts, SizeIs(1)) << first << " " << length << Texts(report);
       EXPECT_THAT(report.verdicts[0].suspects, ElementsAre(5));
-      EXPECT_EQ(report.verdicts[0].since_ns, EndOf(first - 1)) << first << " " << length;
-      EXPECT_LE(report.verdicts[0].until_ns, EndOf(first + length - 1)) << first << " " << length;
-      EXPECT_GE(report.verdicts[0].until_ns, EndOf(first + length - 1 - kHalf))
-          << first << " " << length;
+      ExpectNear(report.verdicts[0].since_ns, EndOf(first - 1));
+      ExpectEndsIn(report.verdicts[0], first + length - 1);
     }
   }
 }
@@ -278,7 +287,9 @@ TEST_F(WindowedJudgeTest, MemoryDoesNotDependOnTheLength) {
   EXPECT_LE(judge.memory_bytes(), after_first + report.verdicts.size() * sizeof(Verdict) +
                                       (report.refusals.size() + 64) * sizeof(Refusal));
   EXPECT_LE(report.executions, uint64_t{kCores} * 10'000);
-  EXPECT_GE(report.executions, uint64_t{kCores} * 9'900);
+  // At most two windows of two cores are refused for each of the moves, and for the loss.
+  EXPECT_GE(report.executions,
+            uint64_t{kCores} * 9'997 - (10'000 / 64 + 1) * 4 * WindowedJudge::kWindowExecutions);
 }
 
 }  // namespace

@@ -41,8 +41,7 @@ class ReportMerger {
 
   explicit ReportMerger(std::span<const InsightCore> cores);
 
-  // Adds the report of the next window. The engine is in the state in which it made the report. A
-  // report without cores that were judged adds only refusals and hangs.
+  // Adds the report of the next window. The engine is in the state in which it made the report.
   void Add(const InsightReport& report, const JudgedWindow& window, const InsightEngine& engine);
   // Returns the report about all windows. Called once.
   InsightReport Finish();

@@ -23,7 +23,11 @@ class WindowedJudge::Job {
       : numbers_(std::move(numbers)), engine_(std::move(cores)), merger_(engine_.cores()) {
     for (std::vector<CoreLoss>& of_core : losses) {
       std::vector<Loss>& known = losses_.emplace_back();
-      for (const CoreLoss& loss : of_core) known.push_back({loss});
+      uint64_t& last_end_ns = last_loss_ns_.emplace_back(0);
+      for (const CoreLoss& loss : of_core) {
+        known.push_back({loss});
+        last_end_ns = std::max(last_end_ns, loss.end_ns);
+      }
     }
   }
 
@@ -51,7 +55,8 @@ class WindowedJudge::Job {
   const std::vector<uint32_t> numbers_;
   InsightEngine engine_;
   ReportMerger merger_;
-  std::vector<std::vector<Loss>> losses_;  // by core
+  std::vector<std::vector<Loss>> losses_;  // by core: those that can touch a later window
+  std::vector<uint64_t> last_loss_ns_;     // by core: end of the last of all; 0: none
   bool has_events_ = false;
   uint64_t window_begin_ns_ = 0;
   uint64_t last_ns_ = 0;  // end of the latest event
@@ -59,11 +64,7 @@ class WindowedJudge::Job {
 
 void WindowedJudge::Job::Take(uint32_t core, const InsightEvent& event) {
   // Its stop may be among what was lost.
-  const bool has_lost_stop =
-      event.is_open && std::ranges::any_of(losses_[core], [&](const Loss& known) {
-        return known.loss.end_ns >= event.start_ns;
-      });
-  if (has_lost_stop) return;
+  if (event.is_open && last_loss_ns_[core] >= event.start_ns && last_loss_ns_[core] != 0) return;
   if (!has_events_) window_begin_ns_ = event.start_ns;
   has_events_ = true;
   last_ns_ = std::max(last_ns_, event.end_ns);
@@ -106,7 +107,10 @@ void WindowedJudge::Job::JudgeWindow(uint64_t end_ns, bool is_last,
   }
   merger_.Add(report, window, engine_);
   engine_.ContinueWindow();
-  for (const uint32_t core : after_loss) engine_.StartWindowAfterLoss(core);
+  for (const uint32_t core : after_loss) {
+    engine_.StartWindowAfterLoss(core);
+    std::erase_if(losses_[core], [&](const Loss& known) { return known.loss.end_ns < end_ns; });
+  }
   window_begin_ns_ = end_ns;
 }
 

@@ -29,7 +29,8 @@ constexpr std::chrono::seconds kWatchPeriod{1};
 constexpr std::chrono::seconds kProgressPeriod{1};
 
 // While it lives, shows on a terminal what is being read, and for how long: the answer comes at
-// once at the end, so that the share that has been read is not known. Draws on a thread of its own.
+// once at the end, so that the share that has been read is not known.
+// thread: why-progress: draws the line
 class ReadingProgress {
  public:
   ReadingProgress(bool enabled, const v1::Capture& capture) {

@@ -8,22 +8,21 @@
 namespace neurontrace {
 namespace {
 
-// Finalizer of MurmurHash3: equal captures get equal groups in every process.
-uint64_t Mix(uint64_t value) {
-  value = (value ^ (value >> 33)) * 0xff51afd7ed558ccdu;
-  value = (value ^ (value >> 33)) * 0xc4ceb9fe1a85ec53u;
-  return value ^ (value >> 33);
-}
-
 // An absent id differs from all small ones.
 uint64_t Mix(uint64_t seed, std::optional<uint64_t> id) {
-  return Mix(seed ^ Mix(id ? *id + 1 : UINT64_MAX));
+  return MixBits(seed ^ MixBits(id ? *id + 1 : UINT64_MAX));
 }
 
 // 0 stands for the whole job.
 uint64_t NonZero(uint64_t hash) { return std::max<uint64_t>(1, hash); }
 
 }  // namespace
+
+uint64_t MixBits(uint64_t value) {
+  value = (value ^ (value >> 33)) * 0xff51afd7ed558ccdu;
+  value = (value ^ (value >> 33)) * 0xc4ceb9fe1a85ec53u;
+  return value ^ (value >> 33);
+}
 
 uint64_t GroupIds::Of(const Reported& ids) {
   if (ids.peer) {

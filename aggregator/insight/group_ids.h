@@ -8,6 +8,10 @@
 
 namespace neurontrace {
 
+// Finalizer of MurmurHash3, so that neighbouring ids do not collide in tables. Equal captures get
+// equal hashes in every process.
+uint64_t MixBits(uint64_t value);
+
 // Identifies the groups that meet in one job, from the ids of their events, for stored and running
 // captures. No public source defines `gid`: it is taken for the rank of the core that reports it
 // until that is contradicted, as in CommunicatorTable. From then on it is the number of a group.

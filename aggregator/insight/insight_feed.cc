@@ -16,12 +16,6 @@
 namespace neurontrace {
 namespace {
 
-// Finalizer of MurmurHash3, so that neighbouring ids do not collide in the engine's tables.
-uint64_t Mix(uint64_t value) {
-  value = (value ^ (value >> 33)) * 0xff51afd7ed558ccdu;
-  value = (value ^ (value >> 33)) * 0xc4ceb9fe1a85ec53u;
-  return value ^ (value >> 33);
-}
 // Never returns 0, which means that nothing is known.
 uint64_t NonZero(uint64_t hash) { return hash == 0 ? 1 : hash; }
 
@@ -219,7 +213,7 @@ uint64_t InsightFeed::ModelOf(uint32_t stream, std::string_view name,
     return hash;
   }
   const auto known = model_of_id_.find(std::pair(stream, *model_id));
-  return known != model_of_id_.end() ? known->second : NonZero(Mix(*model_id + 1));
+  return known != model_of_id_.end() ? known->second : NonZero(MixBits(*model_id + 1));
 }
 
 // GroupIds may learn during the capture that gid is the number of a group: the events before that

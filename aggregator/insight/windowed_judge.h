@@ -41,7 +41,7 @@ class WindowedJudge {
   // Takes the next event. The events of a job come in the order of their ends over all its cores.
   void Take(const InsightEvent& event);
   // Judges the last window, and returns the report about all of them. `conditions` has one entry
-  // for each core; what they tell of losses is not read. Called once.
+  // for each core; their losses are not read. Called once.
   InsightReport Finish(std::span<const CoreCondition> conditions);
 
   uint64_t windows() const;  // judged so far, over all jobs

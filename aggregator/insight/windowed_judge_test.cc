@@ -213,7 +213,7 @@ TEST_F(WindowedJudgeTest, ALossAtAnUnknownTimeRefusesAllWindows) {
 }
 
 // Its first windows have too few executions of a step, and later ones have enough of the same.
-TEST_F(WindowedJudgeTest, WhatALaterWindowJudgesIsNotRefused) {
+TEST_F(WindowedJudgeTest, ALaterWindowThatJudgesMakesARefusalSuperfluous) {
   fleet_.plan = [](uint32_t, uint32_t execution, FleetWork& work) {
     work.model = 0x100 + execution % 20;
   };

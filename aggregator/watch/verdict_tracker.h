@@ -15,8 +15,8 @@ namespace neurontrace {
 
 // Follows the verdicts of one job from judgement to judgement. A verdict begins when
 // limits::kWatchBeginJudgements in a row have it, and ends after limits::kWatchEndJudgements
-// without it; a judgement that refuses its suspects decides neither. VerdictKey tells which verdicts
-// are the same. Used by one thread at a time.
+// without it; a judgement that refuses its suspects decides neither. Verdicts are the same if their
+// kind and the place that they name are. Used by one thread at a time.
 class VerdictTracker {
  public:
   // What one judgement changed.

@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/interrupt_watcher.h"
+#include "cli/progress_line.h"
 #include "cli/record_programs.h"
 #include "cli/shared_options.h"
 #include "cli/store_aggregator.h"
@@ -29,6 +31,38 @@ namespace {
 constexpr std::chrono::nanoseconds kWatchPeriod{limits::kWatchJudgeMinNs};
 // While it does not answer.
 constexpr std::chrono::seconds kRetryPeriod{1};
+constexpr std::chrono::seconds kProgressPeriod{1};
+
+// While it lives, shows on a terminal what is being read, and for how long: the answer comes at
+// once at the end, so that the share that has been read is not known.
+// thread: why-progress: draws the line
+class ReadingProgress {
+ public:
+  ReadingProgress(bool enabled, const v1::Capture& capture) {
+    if (enabled) thread_ = std::thread([this, events = capture.events()] { Draw(events); });
+  }
+  ~ReadingProgress() {
+    done_.Set();
+    if (thread_.joinable()) thread_.join();
+  }
+  ReadingProgress(const ReadingProgress&) = delete;
+  ReadingProgress& operator=(const ReadingProgress&) = delete;
+
+ private:
+  // A short answer needs no line.
+  void Draw(uint64_t events) {
+    ProgressLine line(true);
+    const SystemClock clock;
+    const uint64_t began_ns = clock.MonotonicNs();
+    while (!done_.WaitFor(kProgressPeriod)) {
+      line.Draw(-1, fmt::format("judging a capture of {} events for {}", FormatCount(events),
+                                FormatDuration(clock.MonotonicNs() - began_ns)));
+    }
+  }
+
+  Interrupt done_;
+  std::thread thread_;
+};
 
 // Values of the options as typed.
 struct InsightQuery {
@@ -105,9 +139,12 @@ int ExplainCapture(Context& context, v1::ExplainRequest request, const std::stri
   request.set_capture_id(capture.capture_id());
   grpc::ClientContext call;
   v1::InsightReport report;
-  if (const auto status = context.stub().Explain(&call, request, &report); !status.ok()) {
-    return Fail(context, status);
+  grpc::Status status;
+  {
+    const ReadingProgress progress(context.progress, capture);
+    status = context.stub().Explain(&call, request, &report);
   }
+  if (!status.ok()) return Fail(context, status);
   return PrintAnswer(context, report);
 }
 

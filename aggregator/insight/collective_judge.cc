@@ -115,8 +115,9 @@ Verdict Describe(const JudgeInput& input, uint64_t group, const OperationKey& ke
   verdict.op_id = verdict.is_barrier ? 0 : std::get<2>(key);
   const CoreHistory& history = *input.histories[verdict.suspects.front()];
   const size_t recent = std::min<size_t>(history.kept(), 2 * kTransferBlock);
-  verdict.executions = static_cast<uint32_t>(recent);
-  verdict.judged = static_cast<uint32_t>(history.kept());
+  verdict.judged =
+      static_cast<uint32_t>(std::min<uint64_t>(history.kept(), history.new_executions()));
+  verdict.executions = std::min(verdict.judged, static_cast<uint32_t>(recent));
   if (recent > 0) {
     verdict.since_ns = history.latest(recent - 1).end_ns;
     verdict.until_ns = history.latest(0).end_ns;

@@ -84,8 +84,10 @@ struct CoreHistory {
   std::array<CoreExecution, insight_rule::kExecutionsKept> ring = {};
   uint64_t executions = 0;    // ever
   uint64_t window_begin = 0;  // `executions` when the window began
-  uint64_t id_disorder = 0;   // executions of the window whose exec_id did not increase
-  uint64_t without_id = 0;    // executions of the window without an exec_id
+  uint64_t new_begin = 0;     // `executions` when the window was last judged and continued
+  uint64_t new_since_ns = 0;  // end of the last execution before that; 0: none
+  uint64_t id_disorder = 0;   // new executions whose exec_id did not increase
+  uint64_t without_id = 0;    // new executions without an exec_id
 
   std::array<CoreOperation, insight_rule::kOperationsKept> operations = {};
   uint32_t operation_count = 0;
@@ -105,6 +107,8 @@ struct CoreHistory {
   size_t kept() const { return std::min<uint64_t>(executions, ring.size()); }
   // Those of the current window that are kept.
   size_t in_window() const { return std::min<uint64_t>(executions - window_begin, ring.size()); }
+  // Those of the current window that no earlier judgement had.
+  uint64_t new_executions() const { return executions - new_begin; }
   // The execution before the latest `back` ones. Requires back < kept().
   const CoreExecution& latest(size_t back) const {
     return ring[(executions - 1 - back) % ring.size()];

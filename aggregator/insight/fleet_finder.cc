@@ -88,7 +88,8 @@ void RefuseByItself(const JudgeInput& input, uint32_t core, RefusalList& refusal
   const CoreHistory& history = *input.histories[core];
   const CoreCondition& condition = input.conditions[core];
   const auto executions = history.in_window();
-  const double share = kContradictionShareMin * static_cast<double>(executions);
+  const uint64_t counted = history.new_executions();
+  const double share = kContradictionShareMin * static_cast<double>(counted);
   if (condition.lost_events > 0 || condition.lost_unknown) {
     refusals.Add(RefusalReason::kLosses, core,
                  "Events were lost; judge a window without the loss, or reduce the recorded event "
@@ -97,10 +98,10 @@ void RefuseByItself(const JudgeInput& input, uint32_t core, RefusalList& refusal
   } else if (executions < kExecutionsMin) {
     refusals.Add(RefusalReason::kTooShort, core,
                  "Fewer than 4 executions in the window; record for longer.", {0, 0, executions});
-  } else if (static_cast<double>(history.without_id) >= share) {
+  } else if (counted > 0 && static_cast<double>(history.without_id) >= share) {
     refusals.Add(RefusalReason::kRoleUnknown, core,
                  "Executions have no exec_id; record nc_exec_running or kbl_exec_pre.");
-  } else if (static_cast<double>(history.id_disorder) >= share) {
+  } else if (counted > 0 && static_cast<double>(history.id_disorder) >= share) {
     refusals.Add(RefusalReason::kContradiction, core,
                  "exec_id does not increase with time; the runtime's ids cannot be used.");
   }

@@ -361,7 +361,8 @@ void FleetJudge::AddSums(InsightReport& report) const {
     for (const uint32_t core : role.role().cores) {
       if (refusals_.IsRefused(core)) continue;
       ++report.cores_judged;
-      report.executions += input_.histories[core]->in_window();
+      const CoreHistory& history = *input_.histories[core];
+      report.executions += std::min<uint64_t>(history.new_executions(), history.in_window());
     }
     const auto wait_ns = static_cast<uint64_t>(std::max(0.0, role.wait_ns()));
     if (wait_ns < report.exposed_wait_ns) continue;

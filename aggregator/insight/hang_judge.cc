@@ -95,6 +95,8 @@ uint64_t HangJudge::FindLimit() const {
 std::map<OpenKey, OpenOperation> HangJudge::FindOpen() const {
   std::map<OpenKey, OpenOperation> result;
   for (const uint32_t core : fleet_.cores) {
+    // What it left open ended with its runtime: it waits for nothing.
+    if (input_.conditions[core].has_ended && input_.conditions[core].ended_orderly) continue;
     const CoreHistory& history = *input_.histories[core];
     for (const OpenSpan& open : history.open) {
       if (!open.is_used || !IsMeeting(open.kind) || open.group >= history.group_count) continue;

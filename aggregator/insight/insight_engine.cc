@@ -26,15 +26,6 @@ using insight_rule::kModelNamesMax;
 
 static_assert(sizeof(SegmentFinder) <= InsightEngine::kBytesPerCoreMax);
 
-bool IsHang(VerdictKind kind) { return kind >= VerdictKind::kHangNotEntered; }
-
-bool ComesBefore(const Verdict& a, const Verdict& b) {
-  if (IsHang(a.kind) != IsHang(b.kind)) return IsHang(a.kind);
-  if (a.cost_ns != b.cost_ns) return a.cost_ns > b.cost_ns;
-  if (a.kind != b.kind) return a.kind < b.kind;
-  return a.suspects < b.suspects;
-}
-
 }  // namespace
 
 class InsightEngine::Impl {
@@ -59,13 +50,12 @@ class InsightEngine::Impl {
     for (const auto& finder : finders_) finder->StartWindow();
   }
   std::span<const InsightCore> cores() const { return cores_; }
-  uint64_t executions_replaced() const {
-    uint64_t replaced = 0;
-    for (const auto& finder : finders_) {
-      const CoreHistory& history = finder->history();
-      replaced += history.executions - history.window_begin - history.in_window();
-    }
-    return replaced;
+  void ContinueWindow() {
+    for (const auto& finder : finders_) finder->ContinueWindow();
+  }
+  SegmentFinder& finder(uint32_t core) const {
+    assert(core < finders_.size());
+    return *finders_[core];
   }
   size_t memory_bytes() const {
     return finders_.size() * (sizeof(SegmentFinder) + sizeof(finders_[0]) + sizeof(InsightCore)) +
@@ -172,7 +162,19 @@ void InsightEngine::StartWindow() { impl_->StartWindow(); }
 
 std::span<const InsightCore> InsightEngine::cores() const { return impl_->cores(); }
 
-uint64_t InsightEngine::executions_replaced() const { return impl_->executions_replaced(); }
+void InsightEngine::ContinueWindow() { impl_->ContinueWindow(); }
+
+void InsightEngine::StartWindowAfterLoss(uint32_t core) {
+  impl_->finder(core).StartWindowAfterLoss();
+}
+
+uint64_t InsightEngine::executions(uint32_t core) const {
+  return impl_->finder(core).history().executions;
+}
+
+uint64_t InsightEngine::new_executions(uint32_t core) const {
+  return impl_->finder(core).history().new_executions();
+}
 
 size_t InsightEngine::memory_bytes() const { return impl_->memory_bytes(); }
 

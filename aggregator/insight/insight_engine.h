@@ -30,12 +30,20 @@ struct CoreCondition {
   // unknown.
   uint64_t alive_at_ns = 0;
   bool has_ended = false;      // its process has ended, at ended_at_ns
-  bool ended_orderly = false;  // the runtime was closed first
+  bool ended_orderly = false;  // the runtime was closed first: it waits for nothing
   uint64_t ended_at_ns = 0;
   uint64_t lost_events = 0;  // in the window
   bool lost_unknown = false;
   uint64_t loss_begin_ns = 0;
   uint64_t loss_end_ns = 0;
+};
+
+// A time in which events of a core were lost, or may have been. A plain value.
+struct CoreLoss {
+  uint64_t events = 0;
+  bool is_unknown = false;  // there may be more
+  uint64_t begin_ns = 0;    // by the core's clock; 0 and UINT64_MAX: at any time
+  uint64_t end_ns = UINT64_MAX;
 };
 
 // Names which cores are slow or hung, in which phase and collective, or refuses, by the rule of
@@ -62,11 +70,17 @@ class InsightEngine {
   InsightReport Judge(std::span<const CoreCondition> conditions) const;
   // Begins a new window: verdicts are made of later executions, histories and roles stay.
   void StartWindow();
+  // Continues the window after a judgement. The next one compares the same executions and those
+  // that come, and counts only those that come (Verdict::judged, InsightReport::executions).
+  void ContinueWindow();
+  // Begins a new window of one core after a loss, so that nothing is made of what is incomplete.
+  void StartWindowAfterLoss(uint32_t core);
 
   std::span<const InsightCore> cores() const;
-  // Returns how many executions of the window are not judged, over all cores, because newer ones
-  // took their places: only the last insight_rule::kExecutionsKept of each core are.
-  uint64_t executions_replaced() const;
+  // Returns the executions of a core since the start.
+  uint64_t executions(uint32_t core) const;
+  // Returns those since the last call of ContinueWindow or the start of the window.
+  uint64_t new_executions(uint32_t core) const;
   size_t memory_bytes() const;
 
  private:

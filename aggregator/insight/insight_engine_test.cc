@@ -649,6 +649,20 @@ TEST_F(HangTest, AnEndedProcessIsADeadWorker) {
   EXPECT_THAT(report.verdicts[0].suspects, ElementsAre(4, 5, 6, 7));
 }
 
+// At the end of a job the stops of its last operations may never be recorded.
+TEST_F(HangTest, AProcessThatClosedItsRuntimeWaitsForNothing) {
+  HangAt20({});
+  StayAlive(3 * kSecond);
+  for (CoreCondition& condition : conditions_) condition.has_ended = condition.ended_orderly = true;
+  EXPECT_THAT(Judge().verdicts, IsEmpty());
+  // Others wait for it all the same.
+  conditions_[6] = {.alive_at_ns = conditions_[6].alive_at_ns};
+  const InsightReport report = Judge();
+  ASSERT_THAT(report.verdicts, SizeIs(1)) << Texts(report);
+  EXPECT_EQ(report.verdicts[0].kind, VerdictKind::kDeadWorker);
+  EXPECT_EQ(report.verdicts[0].waiting, 1u);
+}
+
 TEST_F(HangTest, AnErrorSinceTheLastExecutionIsADeviceError) {
   HangAt20({6});
   const uint64_t time = fleet_.end_ns(6) + 1000;

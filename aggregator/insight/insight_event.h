@@ -16,7 +16,9 @@ enum class InsightClass : uint8_t {
   kHostBarrier,    // enc_barrier
   kTransferIo,  // nrt_tensor_read, nrt_tensor_write, nrt_tensor_copy: input and output of tensors
   kMemory,      // allocations and frees of device memory, DMA
-  kError,       // hw_notify, numerical_err, and what else reports a fault of the device
+  // numerical_err, and what else reports a fault of the device. hw_notify is none: no public source
+  // defines its `hint`, and the runtime notifies of harmless things too.
+  kError,
 };
 
 // One span or instant of one core, as the insight rule reads it. A plain value.

@@ -16,12 +16,6 @@
 namespace neurontrace {
 namespace {
 
-// Finalizer of MurmurHash3, so that neighbouring ids do not collide in the engine's tables.
-uint64_t Mix(uint64_t value) {
-  value = (value ^ (value >> 33)) * 0xff51afd7ed558ccdu;
-  value = (value ^ (value >> 33)) * 0xc4ceb9fe1a85ec53u;
-  return value ^ (value >> 33);
-}
 // Never returns 0, which means that nothing is known.
 uint64_t NonZero(uint64_t hash) { return hash == 0 ? 1 : hash; }
 
@@ -41,12 +35,17 @@ InsightFeed::InsightFeed(std::span<const TimelineStream> streams, ShapeFieldTabl
       facts_(std::move(facts)),
       held_max_(held_max),
       core_of_(streams.size(), kNoCore),
-      executions_(streams, fields),
-      communicators_(streams, {}) {
+      executions_(streams, fields) {
   assert(held_max_ > 0);
   FindCores();
   device_times_.resize(cores_.size());
-  for (uint32_t core = 0; core < cores_.size(); ++core) core_of_[stream_of_[core]] = core;
+  std::map<std::string_view, uint32_t> jobs;
+  for (uint32_t core = 0; core < cores_.size(); ++core) {
+    core_of_[stream_of_[core]] = core;
+    const auto number = static_cast<uint32_t>(jobs.size());
+    job_of_.push_back(jobs.try_emplace(cores_[core].job, number).first->second);
+  }
+  groups_.resize(jobs.size());
 }
 
 std::vector<std::string> InsightFeed::EventTypes() {
@@ -214,21 +213,19 @@ uint64_t InsightFeed::ModelOf(uint32_t stream, std::string_view name,
     return hash;
   }
   const auto known = model_of_id_.find(std::pair(stream, *model_id));
-  return known != model_of_id_.end() ? known->second : NonZero(Mix(*model_id + 1));
+  return known != model_of_id_.end() ? known->second : NonZero(MixBits(*model_id + 1));
 }
 
-// CommunicatorTable may learn during the capture that gid is the number of a group: the events
-// before that have the group of their ids until then.
+// GroupIds may learn during the capture that gid is the number of a group: the events before that
+// have the group of their ids until then.
 uint64_t InsightFeed::GroupOf(const TimelineRecord& record, const ShapeFields& fields) {
-  if (const auto peer = StartNumber(record, fields, DerivedField::kPeer)) {
-    // Two cores alone. Both name the other one, so that the pair is the same for both.
-    const auto own = static_cast<uint64_t>(streams_[record.stream].rank.worker_gid.value_or(-1));
-    return NonZero(Mix(Mix(std::min(own, *peer)) ^ std::max(own, *peer)));
-  }
-  const uint32_t number = communicators_.Find(record, fields);
-  const Communicator& communicator = communicators_.all()[number];
-  if (!communicator.group && !communicator.cc_stream) return 0;
-  return NonZero(Mix(number + 1));
+  const uint32_t core = core_of_[record.stream];
+  return groups_[job_of_[core]].Of(
+      {.core = core,
+       .worker_gid = cores_[core].worker_gid,
+       .gid = StartNumber(record, fields, DerivedField::kGid),
+       .stream_id = StartNumber(record, fields, DerivedField::kCcStream),
+       .peer = StartNumber(record, fields, DerivedField::kPeer)});
 }
 
 void InsightFeed::Finish(std::vector<InsightEvent>& done) {
@@ -247,8 +244,7 @@ std::vector<CoreCondition> InsightFeed::Conditions() const {
   return conditions;
 }
 
-// A process that ended was alive until its last event. Whether it closed the runtime first is not
-// recorded.
+// A process that ended was alive until its last event.
 CoreCondition InsightFeed::ConditionOf(const TimelineStream& stream) const {
   const StreamDescription& about = stream.description;
   const uint64_t alive_raw_ns = std::max(about.last_timestamp_ns, about.canary_ns);
@@ -256,27 +252,34 @@ CoreCondition InsightFeed::ConditionOf(const TimelineStream& stream) const {
                               alive_raw_ns == 0 ? 0 : stream.clock->ToReference(alive_raw_ns)};
   if (about.process_has_ended) {
     condition.has_ended = true;
+    condition.ended_orderly = about.has_closed_runtime;
     condition.ended_at_ns = stream.clock->ToReference(about.last_timestamp_ns);
   }
-  AddLosses(stream, condition);
   return condition;
 }
 
+std::vector<std::vector<CoreLoss>> InsightFeed::Losses() const {
+  std::vector<std::vector<CoreLoss>> losses;
+  losses.reserve(stream_of_.size());
+  for (const uint32_t stream : stream_of_) losses.push_back(LossesOf(streams_[stream]));
+  return losses;
+}
+
 // Sums tell that and how much was lost, and only gaps tell when. Where the gaps have all of a sum,
-// those outside the window are excluded; otherwise the whole sum counts, as nobody knows better. A
-// suspended capture recorded nothing, which hides executions as a loss does.
-void InsightFeed::AddLosses(const TimelineStream& stream, CoreCondition& condition) const {
+// those outside the window are excluded; otherwise the whole sum was lost at some time between
+// its first and its last loss, as nobody knows better. A suspended capture recorded nothing, which
+// hides executions as a loss does.
+std::vector<CoreLoss> InsightFeed::LossesOf(const TimelineStream& stream) const {
   const StreamDescription& about = stream.description;
+  std::vector<CoreLoss> losses;
   const auto add = [&](const Loss& loss) {
     if (!IsInWindow(loss, *stream.clock, facts_.window_start_ns, facts_.window_end_ns)) return;
-    condition.lost_events = AddSaturating(condition.lost_events, loss.events);
-    condition.lost_unknown |= loss.events_unknown;
+    CoreLoss& added = losses.emplace_back();
+    added.events = loss.events;
+    added.is_unknown = loss.events_unknown;
     if (loss.first_timestamp_ns == 0 || loss.last_timestamp_ns == 0) return;
-    const uint64_t begin_ns = stream.clock->ToReference(loss.first_timestamp_ns);
-    condition.loss_begin_ns =
-        condition.loss_begin_ns == 0 ? begin_ns : std::min(condition.loss_begin_ns, begin_ns);
-    condition.loss_end_ns =
-        std::max(condition.loss_end_ns, stream.clock->ToReference(loss.last_timestamp_ns));
+    added.begin_ns = stream.clock->ToReference(loss.first_timestamp_ns);
+    added.end_ns = std::max(added.begin_ns, stream.clock->ToReference(loss.last_timestamp_ns));
   };
   for (const Loss& sum : about.losses) {
     uint64_t in_gaps = 0;
@@ -297,6 +300,7 @@ void InsightFeed::AddLosses(const TimelineStream& stream, CoreCondition& conditi
          .first_timestamp_ns = suspension.begin_ns,
          .last_timestamp_ns = suspension.end_ns});
   }
+  return losses;
 }
 
 std::vector<std::string> InsightFeed::Warnings() const {
@@ -322,11 +326,6 @@ std::vector<std::string> InsightFeed::Warnings() const {
         fmt::format("why: {} events came out of order because more than {} overlapped; choose a "
                     "shorter window",
                     released_early_, held_max_));
-  }
-  if (communicators_.overflow() > 0) {
-    warnings.push_back(fmt::format("why: {} events belong to more than {} communicators",
-                                   communicators_.overflow(),
-                                   CommunicatorTable::kCommunicatorsMax));
   }
   return warnings;
 }

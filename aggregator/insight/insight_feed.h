@@ -14,9 +14,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "aggregator/derive/communicators.h"
 #include "aggregator/derive/executions.h"
 #include "aggregator/derive/shape_fields.h"
+#include "aggregator/insight/group_ids.h"
 #include "aggregator/insight/insight_class.h"
 #include "aggregator/insight/insight_engine.h"
 #include "aggregator/insight/insight_event.h"
@@ -73,8 +73,9 @@ class InsightFeed {
   std::span<const InsightCore> cores() const { return cores_; }
   // Returns the stream of a core: an index into the streams.
   uint32_t StreamOf(uint32_t core) const { return stream_of_[core]; }
-  // Returns one entry for each core, in reference time.
+  // Return one entry for each core, in reference time. Conditions have no losses.
   std::vector<CoreCondition> Conditions() const;
+  std::vector<std::vector<CoreLoss>> Losses() const;
   // A name of a model with its hash in InsightEvent::model. Names are shortened by KeptName.
   struct Model {
     uint64_t hash = 0;
@@ -119,7 +120,7 @@ class InsightFeed {
   uint64_t ModelOf(uint32_t stream, std::string_view name, std::optional<uint64_t> model_id);
   uint64_t GroupOf(const TimelineRecord& record, const ShapeFields& fields);
   CoreCondition ConditionOf(const TimelineStream& stream) const;
-  void AddLosses(const TimelineStream& stream, CoreCondition& condition) const;
+  std::vector<CoreLoss> LossesOf(const TimelineStream& stream) const;
 
   std::span<const TimelineStream> streams_;
   ShapeFieldTable& fields_;
@@ -129,7 +130,8 @@ class InsightFeed {
   std::vector<uint32_t> stream_of_;  // by core
   std::vector<uint32_t> core_of_;    // by stream, or kNoCore
   ExecutionFinder executions_;
-  CommunicatorTable communicators_;
+  std::vector<GroupIds> groups_;  // by job
+  std::vector<uint32_t> job_of_;  // by core: an index into groups_
   std::vector<Execution> ended_;  // of one batch; keeps its memory
   std::vector<Model> models_;
   absl::flat_hash_set<uint64_t> model_hashes_;

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "aggregator/derive/derive_fixture.h"
-#include "aggregator/insight/insight_rule.h"
 #include "aggregator/insight/timeline_insight.h"
 
 namespace neurontrace {
@@ -166,38 +165,63 @@ TEST_F(InsightFeedTest, CountsTheLossesOfTheWindowAlone) {
                  LossAt(5, kBase + 200 * kMs, kBase + 300 * kMs)};
   stream.losses = {LossAt(15, kBase + 2 * kMs, kBase + 300 * kMs)};
   Feed({.window_start_ns = kBase, .window_end_ns = kBase + 100 * kMs});
-  EXPECT_EQ(feed_->Conditions()[0].lost_events, 10u);
-  EXPECT_EQ(feed_->Conditions()[0].loss_begin_ns, kBase + 2 * kMs);
-  EXPECT_EQ(feed_->Conditions()[0].loss_end_ns, kBase + 3 * kMs);
+  ASSERT_EQ(feed_->Losses()[0].size(), 1u);
+  EXPECT_EQ(feed_->Losses()[0][0].events, 10u);
+  EXPECT_EQ(feed_->Losses()[0][0].begin_ns, kBase + 2 * kMs);
+  EXPECT_EQ(feed_->Losses()[0][0].end_ns, kBase + 3 * kMs);
   Feed();
-  EXPECT_EQ(feed_->Conditions()[0].lost_events, 15u);
-  // What the gaps do not have may have been at any time.
+  ASSERT_EQ(feed_->Losses()[0].size(), 2u);
+  EXPECT_EQ(feed_->Losses()[0][1].events, 5u);
+  // What the gaps do not have may have been at any time between the first and the last.
   stream.losses[0].events = 16;
   Feed({.window_start_ns = kBase, .window_end_ns = kBase + 100 * kMs});
-  EXPECT_EQ(feed_->Conditions()[0].lost_events, 16u);
+  ASSERT_EQ(feed_->Losses()[0].size(), 1u);
+  EXPECT_EQ(feed_->Losses()[0][0].events, 16u);
+  EXPECT_EQ(feed_->Losses()[0][0].end_ns, kBase + 300 * kMs);
+  // Without times, at any time at all.
+  stream.losses[0].first_timestamp_ns = 0;
+  Feed();
+  EXPECT_EQ(feed_->Losses()[0][0].begin_ns, 0u);
+  EXPECT_EQ(feed_->Losses()[0][0].end_ns, UINT64_MAX);
   // A suspended capture did not see the core.
   stream.losses.clear();
   stream.gaps.clear();
   stream.suspensions = {{.begin_ns = kBase + 1 * kMs, .end_ns = kBase + 2 * kMs}};
   Feed();
-  EXPECT_TRUE(feed_->Conditions()[0].lost_unknown);
+  ASSERT_EQ(feed_->Losses()[0].size(), 1u);
+  EXPECT_TRUE(feed_->Losses()[0][0].is_unknown);
+  EXPECT_EQ(feed_->Losses()[0][0].end_ns, kBase + 2 * kMs);
 }
 
-TEST_F(InsightFeedTest, AnswerCountsExecutionsThatAreNotJudged) {
-  constexpr uint64_t kEarlier = 7;
-  const uint32_t core = AddStream(Core("i-a", 7, 3));
-  // The first run has no beginning, and the calls of the last one may still end: neither counts.
-  for (uint64_t i = 0; i < insight_rule::kExecutionsKept + kEarlier + 2; ++i) {
-    Running(core, i + 1, 0, kBase + i * 10 * kMs, kBase + i * 10 * kMs + 5 * kMs);
+// The whole capture is judged, however many executions it has.
+TEST_F(InsightFeedTest, AnswerIsAboutAllExecutions) {
+  constexpr uint64_t kExecutions = 1'000;
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t core = AddStream(Core("i-a", 7, i));
+    for (uint64_t n = 0; n < kExecutions; ++n) {
+      Running(core, n + 1, 0, kBase + n * 10 * kMs, kBase + n * 10 * kMs + 5 * kMs);
+    }
   }
   std::optional<TimelineInsight> insight;
   Read([&](const TimelineReader& reader) { insight.emplace(reader.streams(), fields_); },
-       [&](const TimelineBatch& batch) { insight->Take(batch); }, {});
-  uint64_t counted = 0;
-  for (const Refusal& refusal : insight->Finish().refusals) {
-    if (refusal.reason == RefusalReason::kLimit) counted += refusal.count;
+       [&](const TimelineBatch& batch) { insight->Take(batch); }, {}, 256);
+  const InsightReport report = insight->Finish();
+  // The first run has no beginning, and the calls of the last one may still end: neither counts.
+  EXPECT_EQ(report.executions, 4 * (kExecutions - 2));
+  for (const Refusal& refusal : report.refusals) EXPECT_NE(refusal.reason, RefusalReason::kLimit);
+}
+
+// Two jobs have a rank 0 each, which is no contradiction of gid being a rank.
+TEST_F(InsightFeedTest, GroupsAreThoseOfOneJob) {
+  const uint32_t a = AddStream(Core("i-a", 7, 0), Rank(0, 4));
+  const uint32_t b = AddStream(Core("i-b", 7, 0), Rank(0, 4));
+  source_.stream(a).job = "llama";
+  source_.stream(b).job = "mixtral";
+  for (const uint32_t core : {a, b}) {
+    Collects(core, Operation(1, 1, 0), kBase, kBase + 1 * kMs);
+    Collects(core, Operation(2, 1, 0), kBase + 2 * kMs, kBase + 3 * kMs);
   }
-  EXPECT_EQ(counted, kEarlier);
+  for (const InsightEvent& event : Feed()) EXPECT_EQ(event.group, 0u);
 }
 
 TEST_F(InsightFeedTest, KnowsWhichProcessesEnded) {
@@ -210,7 +234,11 @@ TEST_F(InsightFeedTest, KnowsWhichProcessesEnded) {
   ASSERT_EQ(conditions.size(), 2u);
   EXPECT_FALSE(conditions[0].has_ended);
   EXPECT_TRUE(conditions[1].has_ended);
+  EXPECT_FALSE(conditions[1].ended_orderly);
   EXPECT_EQ(conditions[1].ended_at_ns, kBase + 1 * kMs);
+  source_.stream(b).has_closed_runtime = true;
+  Feed();
+  EXPECT_TRUE(feed_->Conditions()[1].ended_orderly);
 }
 
 // Streams without the name of a job: worlds of two sizes are two jobs, and never one group. One

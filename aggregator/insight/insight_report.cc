@@ -3,6 +3,14 @@
 
 namespace neurontrace {
 
+bool ComesBefore(const Verdict& a, const Verdict& b) {
+  if (IsHang(a.kind) != IsHang(b.kind)) return IsHang(a.kind);
+  if (a.total_cost_ns != b.total_cost_ns) return a.total_cost_ns > b.total_cost_ns;
+  if (a.cost_ns != b.cost_ns) return a.cost_ns > b.cost_ns;
+  if (a.kind != b.kind) return a.kind < b.kind;
+  return a.suspects < b.suspects;
+}
+
 const char* VerdictKindName(VerdictKind kind) {
   switch (kind) {
     case VerdictKind::kSlowCore:

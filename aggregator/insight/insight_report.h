@@ -48,6 +48,9 @@ const char* VerdictKindName(VerdictKind kind);
 const char* RefusalReasonName(RefusalReason reason);
 const char* InsightPhaseName(InsightPhase phase);
 
+// Returns true for operations that do not end.
+constexpr bool IsHang(VerdictKind kind) { return kind >= VerdictKind::kHangNotEntered; }
+
 // A figure that excludes another cause.
 struct RuledOut {
   std::string what;    // "host", "input", "link", "clock", "peers"
@@ -71,14 +74,18 @@ struct Verdict {
   uint64_t since_ns = 0;  // start of the first execution in which it held, or of the open operation
   uint64_t until_ns = 0;  // end of the last
   uint64_t cost_ns = 0;   // exposed wait of the group per step that the excess explains
-  uint64_t step_ns = 0;   // length of a step, median
-  uint32_t waiting = 0;   // cores that waited for the suspects
-  uint64_t group = 0;     // of the collective, as in InsightEvent
-  uint64_t exec_id = 0;   // an execution that shows it; 0: none
-  uint64_t op_id = 0;     // the collective that they wait in; 0: unknown or a barrier
-  bool is_barrier = false;  // they wait in a barrier of the group, which has no op_id
+  uint64_t total_cost_ns = 0;  // … of all steps from since_ns to until_ns; 0: not summed
+  uint64_t step_ns = 0;        // length of a step, median
+  uint32_t waiting = 0;        // cores that waited for the suspects
+  uint64_t group = 0;          // of the collective, as in InsightEvent
+  uint64_t exec_id = 0;        // an execution that shows it; 0: none
+  uint64_t op_id = 0;          // the collective that they wait in; 0: unknown or a barrier
+  bool is_barrier = false;     // they wait in a barrier of the group, which has no op_id
   std::vector<RuledOut> ruled_out;
 };
+
+// The order of a report: hangs first, then by cost, the most expensive first.
+bool ComesBefore(const Verdict& a, const Verdict& b);
 
 // What was not judged, and why. Its cores are in no verdict as suspects.
 struct Refusal {
@@ -86,8 +93,10 @@ struct Refusal {
   std::vector<uint32_t> cores;  // ascending
   uint64_t begin_ns = 0;        // host time of the first of them; 0 and 0: the whole window
   uint64_t end_ns = 0;
-  uint64_t count = 0;   // of executions, or of losses
-  std::string missing;  // what is missing and how to get it, one sentence
+  uint64_t refused_ns = 0;  // of the time between, so much was not judged; 0: all of it
+  uint64_t judged_ns = 0;   // length of what was to be judged; 0: unknown
+  uint64_t count = 0;       // of executions, or of losses
+  std::string missing;      // what is missing and how to get it, one sentence
 };
 
 // The answer for one window. "Nothing to name" is an empty `verdicts` with judged cores.

@@ -254,15 +254,24 @@ SlowCore RoleJudge::Describe(const PeerExcess& excess, size_t at,
 
 void RoleJudge::FindOnset(SlowCore& slow) const {
   const PeerTable& table = this->table(slow.table);
+  const uint64_t counted_since_ns = input_.histories[slow.core]->new_since_ns;
+  // From the latest execution that has the excess back.
+  uint32_t held = 0;
+  uint32_t passed = 0;
   for (size_t column = table.columns(); column > 0; --column) {
     const CoreExecution* execution = table.at(slow.row, column - 1);
     if (execution == nullptr) continue;
-    ++slow.judged;
-    if (slow.until_ns == 0) slow.until_ns = execution->end_ns;
+    const bool is_counted = execution->end_ns > counted_since_ns;
+    if (is_counted) ++slow.judged;
+    if (held > 0) ++passed;
     if (table.x(slow.quantity, slow.row, column - 1) < std::log(kRatioMin)) continue;
-    ++slow.held;
-    if (slow.exec_id == 0) slow.exec_id = execution->exec_id;
-    if (slow.held >= kOnsetShareMin * slow.judged || slow.since_ns == 0)
+    if (is_counted) ++slow.held;
+    if (held++ == 0) {
+      passed = 1;
+      slow.until_ns = execution->end_ns;
+      slow.exec_id = execution->exec_id;
+    }
+    if (held >= kOnsetShareMin * passed)
       slow.since_ns = execution->end_ns - static_cast<uint64_t>(execution->length());
   }
 }

@@ -79,9 +79,22 @@ void SegmentFinder::Take(const InsightEvent& event) {
 }
 
 void SegmentFinder::StartWindow() {
+  ContinueWindow();
   history_.window_begin = history_.executions;
+}
+
+void SegmentFinder::ContinueWindow() {
+  history_.new_begin = history_.executions;
+  history_.new_since_ns = history_.kept() == 0 ? 0 : history_.latest(0).end_ns;
   history_.id_disorder = 0;
   history_.without_id = 0;
+}
+
+// Without the end of a previous run, an execution is not counted.
+void SegmentFinder::StartWindowAfterLoss() {
+  StartWindow();
+  pending_.previous_end = 0;
+  last_end_ = 0;
 }
 
 void SegmentFinder::TakeOpen(const InsightEvent& event) {

@@ -16,7 +16,12 @@ namespace neurontrace {
 class SegmentFinder {
  public:
   void Take(const InsightEvent& event);
+  // Begins a window: only later executions are judged.
   void StartWindow();
+  // Continues the window after a judgement: only later executions count as new.
+  void ContinueWindow();
+  // Begins a window after a loss. The executions during which it may have been are not counted.
+  void StartWindowAfterLoss();
   const CoreHistory& history() const { return history_; }
 
  private:

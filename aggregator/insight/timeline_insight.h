@@ -9,21 +9,21 @@
 #include <vector>
 
 #include "aggregator/derive/shape_fields.h"
-#include "aggregator/insight/insight_engine.h"
 #include "aggregator/insight/insight_feed.h"
 #include "aggregator/insight/insight_report.h"
+#include "aggregator/insight/windowed_judge.h"
 #include "aggregator/timeline/timeline_reader.h"
 
 namespace neurontrace {
 
-// Judges a timeline: an InsightEngine with the events of an InsightFeed. Used by one thread at a
+// Judges a timeline: a WindowedJudge with the events of an InsightFeed. Used by one thread at a
 // time; the streams and the table must outlive it.
 class TimelineInsight {
  public:
   TimelineInsight(std::span<const TimelineStream> streams, ShapeFieldTable& fields,
                   InsightFeed::Facts facts = {})
       : feed_(streams, fields, std::move(facts)),
-        engine_({feed_.cores().begin(), feed_.cores().end()}) {}
+        judge_({feed_.cores().begin(), feed_.cores().end()}, feed_.Losses()) {}
 
   // Takes a preparation from before the first batch, see ExecutionFinder.
   void RecordPreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
@@ -45,7 +45,7 @@ class TimelineInsight {
   void PassOn();
 
   InsightFeed feed_;
-  InsightEngine engine_;
+  WindowedJudge judge_;
   std::vector<InsightEvent> events_;  // of one batch; keeps its memory
   size_t models_named_ = 0;
 };

@@ -13,6 +13,8 @@ namespace neurontrace {
 namespace {
 
 constexpr size_t kNameBytesMax = 80;
+// Of a sentence of this program.
+constexpr size_t kSentenceBytesMax = 400;
 // Ranges of ranks in one text; the report has all of them.
 constexpr size_t kRangesMax = 8;
 
@@ -108,8 +110,13 @@ std::string Meeting(const Verdict& verdict) {
   return text;
 }
 
+// With the sum over all steps if it is known.
 std::string Cost(const Verdict& verdict) {
-  return fmt::format("costs {} of a {} step", Duration(verdict.cost_ns), Duration(verdict.step_ns));
+  std::string text =
+      fmt::format("costs {} of a {} step", Duration(verdict.cost_ns), Duration(verdict.step_ns));
+  if (verdict.total_cost_ns > 0)
+    text += fmt::format(", {} in all", Duration(verdict.total_cost_ns));
+  return text;
 }
 
 std::string Waiting(const Verdict& verdict) {
@@ -138,6 +145,19 @@ std::string HangText(const Verdict& verdict, std::string_view who, std::string_v
 }
 
 }  // namespace
+
+std::string VerdictKey(const Verdict& verdict, std::span<const InsightCore> cores) {
+  std::string key = VerdictKindName(verdict.kind);
+  if (verdict.suspects.empty()) return fmt::format("{} {}", key, verdict.role);
+  const InsightCore& first = cores[verdict.suspects.front()];
+  key += " " + first.instance_id;
+  if (verdict.kind == VerdictKind::kSlowHost) return key;
+  key += fmt::format(" {}", first.process);
+  const bool is_of_core = verdict.kind == VerdictKind::kSlowCore ||
+                          verdict.kind == VerdictKind::kSlowCollective ||
+                          verdict.kind == VerdictKind::kDeviceError;
+  return is_of_core ? fmt::format("{} {} {}", key, first.nc_idx, verdict.op_id) : key;
+}
 
 std::string VerdictText(const Verdict& verdict, std::span<const InsightCore> cores) {
   const std::string who = ManyCores(verdict.suspects, cores);
@@ -193,7 +213,11 @@ std::string RefusalText(const Refusal& refusal, std::span<const InsightCore> cor
   std::string text = fmt::format("REFUSED {}", RefusalReasonName(refusal.reason));
   if (!refusal.cores.empty()) text += fmt::format(": {}", ManyCores(refusal.cores, cores));
   if (refusal.count > 0) text += fmt::format(" ({})", Counted(refusal.count, "case"));
-  return text + ": " + Clean(refusal.missing);
+  if (refusal.refused_ns > 0) {
+    text += fmt::format(", {} of {} not judged", Duration(refusal.refused_ns),
+                        Duration(refusal.judged_ns));
+  }
+  return text + ": " + CleanText(refusal.missing, kSentenceBytesMax);
 }
 
 std::string ReportText(const InsightReport& report, std::span<const InsightCore>) {

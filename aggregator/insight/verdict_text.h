@@ -20,6 +20,10 @@ std::string RefusalText(const Refusal& refusal, std::span<const InsightCore> cor
 // What was judged, and "nobody to name" with its reason if there is no verdict.
 std::string ReportText(const InsightReport& report, std::span<const InsightCore> cores);
 
+// Returns what identifies a verdict among those of consecutive judgements: its kind, the place that
+// the kind names, and the collective. The number of suspects may change while one fault lasts.
+std::string VerdictKey(const Verdict& verdict, std::span<const InsightCore> cores);
+
 // The date of the rule that verdicts are made by, as docs/decisions/0044 has it.
 inline constexpr std::string_view kInsightRuleVersion = "2026-11-28.2";
 

@@ -52,6 +52,39 @@ TEST_F(VerdictTextTest, ReportsRankPhaseRatioAndCost) {
       "collective op 17 of execution 9");
 }
 
+TEST_F(VerdictTextTest, TheSumOfAllStepsIsNamedIfItIsKnown) {
+  verdict_.total_cost_ns = 25'252'000'000;
+  EXPECT_THAT(VerdictText(verdict_, cores_),
+              HasSubstr("costs 118 ms of a 501 ms step, 25.25 s in all; 1,023 cores wait"));
+}
+
+TEST_F(VerdictTextTest, ARefusalHasItsTimeAndItsWholeSentence) {
+  Refusal refusal{.reason = RefusalReason::kLosses, .cores = {3}, .count = 2};
+  refusal.missing = std::string(200, 'x');
+  EXPECT_EQ(RefusalText(refusal, cores_),
+            "REFUSED losses: rank 403 (i-0abc nc 3) (2 cases): " + refusal.missing);
+  refusal.refused_ns = 1'200'000'000;
+  refusal.judged_ns = 30'000'000'000;
+  EXPECT_THAT(RefusalText(refusal, cores_),
+              HasSubstr("(2 cases), 1.20 s of 30.00 s not judged: x"));
+}
+
+// One fault may have more suspects in a later window; another collective is another fault.
+TEST_F(VerdictTextTest, KeysAreThoseOfOneFault) {
+  const std::string key = VerdictKey(verdict_, cores_);
+  verdict_.op_id = 18;
+  EXPECT_NE(VerdictKey(verdict_, cores_), key);
+  verdict_.op_id = 17;
+  verdict_.suspects = {18};
+  EXPECT_NE(VerdictKey(verdict_, cores_), key);
+  verdict_.kind = VerdictKind::kSlowHost;
+  const std::string host = VerdictKey(verdict_, cores_);
+  verdict_.suspects = {17, 18, 19};
+  EXPECT_EQ(VerdictKey(verdict_, cores_), host);
+  verdict_.suspects = {40};
+  EXPECT_NE(VerdictKey(verdict_, cores_), host);
+}
+
 TEST_F(VerdictTextTest, JoinsRanksOfAnInstance) {
   verdict_.kind = VerdictKind::kSlowHost;
   verdict_.suspects = {0, 1, 2, 5, 8, 9};

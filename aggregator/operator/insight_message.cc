@@ -107,6 +107,7 @@ v1::Verdict ToMessage(const Verdict& verdict, std::span<const InsightCore> cores
   message.set_until_ns(verdict.until_ns);
   message.set_cost_ns(verdict.cost_ns);
   message.set_step_ns(verdict.step_ns);
+  message.set_total_cost_ns(verdict.total_cost_ns);
   message.set_waiting(verdict.waiting);
   message.set_exec_id(verdict.exec_id);
   message.set_op_id(verdict.op_id);
@@ -127,6 +128,8 @@ v1::InsightRefusal ToMessage(const Refusal& refusal, std::span<const InsightCore
   message.set_cores_total(AddCores(refusal.cores, cores, *message.mutable_cores()));
   message.set_begin_ns(refusal.begin_ns);
   message.set_end_ns(refusal.end_ns);
+  message.set_refused_ns(refusal.refused_ns);
+  message.set_judged_ns(refusal.judged_ns);
   message.set_count(refusal.count);
   message.set_missing(refusal.missing);
   message.set_text(RefusalText(refusal, cores));

@@ -44,8 +44,9 @@ struct StreamDescription {
   uint64_t events = 0;
   uint64_t first_timestamp_ns = 0;  // raw; both are 0 if there is no event
   uint64_t last_timestamp_ns = 0;
-  uint64_t canary_ns = 0;          // raw; when the last canary was sent, 0: never
-  bool process_has_ended = false;  // before the capture did
+  uint64_t canary_ns = 0;           // raw; when the last canary was sent, 0: never
+  bool process_has_ended = false;   // before the capture did
+  bool has_closed_runtime = false;  // … and had closed the runtime, or exited, with nothing lost
   // Raw. No chunk of the stream spans more than this from its first to its last event, so that an
   // index ordered by last timestamps bounds the first timestamps to come.
   uint64_t chunk_span_max_ns = 0;

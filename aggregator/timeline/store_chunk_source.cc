@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -19,18 +20,17 @@ namespace {
 // store cannot make the set grow with the capture.
 constexpr size_t kReportedMax = 65'536;
 
-// Returns the processes that are known to have ended while the capture ran. A worker is also lost
-// if one of its streams was; then it has losses.
-std::vector<WorkerIdentity> EndedWorkers(const CaptureRecord& record) {
-  std::vector<WorkerIdentity> ended;
+// Returns the processes that are known to have ended while the capture ran, and whether they had
+// closed the runtime. A worker is also lost if one of its streams was; then it has losses.
+std::map<WorkerIdentity, bool> EndedWorkers(const CaptureRecord& record) {
+  std::map<WorkerIdentity, bool> ended;
   for (const CaptureWorkerStatus& worker : record.workers) {
     const bool has_died =
         worker.state == CaptureWorkerState::kLost && worker.obstacle != CaptureObstacle::kAgentLost;
-    const bool has_closed =
-        worker.worker_state == WorkerState::kClosed || worker.obstacle == CaptureObstacle::kEnded;
-    if (has_died || has_closed) ended.push_back(worker.worker);
+    const bool has_closed = worker.worker_state == WorkerState::kClosed;
+    if (!has_died && !has_closed && worker.obstacle != CaptureObstacle::kEnded) continue;
+    ended[worker.worker] = has_closed && worker.state != CaptureWorkerState::kLost;
   }
-  std::ranges::sort(ended);
   return ended;
 }
 
@@ -87,11 +87,14 @@ absl::StatusOr<CaptureDescription> StoreChunkSource::Describe() {
   capture.warnings.insert(capture.warnings.end(), record_.end_warnings.begin(),
                           record_.end_warnings.end());
   ASSIGN_OR_RETURN(std::vector<StreamRecord> streams, reader_.Streams());
-  const std::vector<WorkerIdentity> ended = EndedWorkers(record_);
+  const std::map<WorkerIdentity, bool> ended = EndedWorkers(record_);
   for (StreamRecord& stream : streams) {
     capture.streams.push_back(DescriptionOf(std::move(stream)));
     StreamDescription& last = capture.streams.back();
-    last.process_has_ended = std::ranges::binary_search(ended, last.identity.worker);
+    const auto found = ended.find(last.identity.worker);
+    if (found == ended.end()) continue;
+    last.process_has_ended = true;
+    last.has_closed_runtime = found->second;
   }
   return capture;
 }

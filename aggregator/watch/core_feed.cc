@@ -8,6 +8,7 @@
 
 #include "absl/hash/hash.h"
 #include "aggregator/derive/shape_fields.h"
+#include "aggregator/insight/core_history.h"
 #include "aggregator/insight/insight_class.h"
 #include "lib/trace/fidelity.h"
 
@@ -152,10 +153,13 @@ InsightEvent CoreFeed::EventOf(const DecodedChunk& chunk, size_t index, const Pl
   };
   event.exec_id = number(DerivedField::kExecId).value_or(0);
   event.model = ModelOf(chunk, index, plan, sink);
-  if (event.kind == InsightClass::kCollective) {
+  if (IsMeeting(event.kind)) {
     event.op_id = number(DerivedField::kOpId).value_or(0);
-    event.group =
-        groups.Of(core_, worker_gid_, number(DerivedField::kGid), number(DerivedField::kCcStream));
+    event.group = groups.Of({.core = core_,
+                             .worker_gid = worker_gid_,
+                             .gid = number(DerivedField::kGid),
+                             .stream_id = number(DerivedField::kCcStream),
+                             .peer = number(DerivedField::kPeer)});
   }
   return event;
 }

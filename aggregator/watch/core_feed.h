@@ -10,7 +10,7 @@
 
 #include "aggregator/insight/insight_engine.h"
 #include "aggregator/insight/insight_event.h"
-#include "aggregator/watch/group_ids.h"
+#include "aggregator/insight/group_ids.h"
 #include "lib/trace/chunk_header.h"
 #include "lib/trace/decoded_chunk.h"
 #include "lib/trace/watch_limits.h"

@@ -328,18 +328,5 @@ TEST_F(CoreFeedTest, KnowsAModelByItsNumberToo) {
   EXPECT_THAT(models_, ElementsAre("llama"));
 }
 
-TEST(GroupIds, TakesAGidForARankUntilThatIsContradicted) {
-  GroupIds ranks;
-  EXPECT_EQ(ranks.Of(0, 0, 0, std::nullopt), 0u);
-  EXPECT_EQ(ranks.Of(1, 1, 1, std::nullopt), 0u);
-  GroupIds groups;
-  EXPECT_EQ(groups.Of(0, -1, 5, std::nullopt), 0u);
-  const uint64_t group = groups.Of(1, -1, 5, std::nullopt);  // two cores with one number
-  EXPECT_NE(group, 0u);
-  EXPECT_EQ(groups.Of(0, -1, 5, std::nullopt), group);
-  EXPECT_NE(groups.Of(2, -1, 6, std::nullopt), group);
-  EXPECT_NE(ranks.Of(0, 0, 0, 3), ranks.Of(0, 0, 0, 4));
-}
-
 }  // namespace
 }  // namespace neurontrace

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/watch/verdict_tracker.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <iterator>
 #include <utility>
 
+#include "aggregator/insight/verdict_text.h"
 #include "lib/trace/watch_limits.h"
 
 namespace neurontrace {
@@ -20,22 +19,6 @@ uint64_t BeginAfterNs(VerdictKind kind) {
 }
 
 }  // namespace
-
-// The number of suspects may change while the same fault lasts, so the key has only the place that
-// the kind names.
-std::string VerdictTracker::KeyOf(const Verdict& verdict, std::span<const InsightCore> cores) {
-  std::string key = VerdictKindName(verdict.kind);
-  if (verdict.kind == VerdictKind::kUnevenRole) return fmt::format("{} {}", key, verdict.role);
-  if (verdict.suspects.empty()) return key;
-  const InsightCore& first = cores[verdict.suspects.front()];
-  key += " " + first.instance_id;
-  if (verdict.kind == VerdictKind::kSlowHost) return key;
-  key += fmt::format(" {}", first.process);
-  const bool is_of_core = verdict.kind == VerdictKind::kSlowCore ||
-                          verdict.kind == VerdictKind::kSlowCollective ||
-                          verdict.kind == VerdictKind::kDeviceError;
-  return is_of_core ? fmt::format("{} {} {}", key, first.nc_idx, verdict.op_id) : key;
-}
 
 bool VerdictTracker::IsKept(Followed& followed, const InsightReport& report,
                             const std::set<uint32_t>& refused, uint64_t passed_ns) {
@@ -61,7 +44,7 @@ VerdictTracker::Changes VerdictTracker::Update(const InsightReport& report,
   current_.clear();
   std::set<std::string> present;
   for (size_t i = 0; i < report.verdicts.size(); ++i) {
-    const std::string key = KeyOf(report.verdicts[i], cores);
+    const std::string key = VerdictKey(report.verdicts[i], cores);
     // Two of one place count once.
     if (!present.insert(key).second) continue;
     if (followed_.size() >= limits::kWatchVerdictsMax && !followed_.contains(key)) {

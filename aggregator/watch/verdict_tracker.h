@@ -46,8 +46,6 @@ class VerdictTracker {
   // Returns false if it is over.
   static bool IsKept(Followed& followed, const InsightReport& report,
                      const std::set<uint32_t>& refused, uint64_t passed_ns);
-  // Returns what identifies a verdict.
-  static std::string KeyOf(const Verdict& verdict, std::span<const InsightCore> cores);
 
   std::map<std::string, Followed> followed_;
   std::vector<size_t> current_;

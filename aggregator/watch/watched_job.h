@@ -16,7 +16,7 @@
 #include "aggregator/insight/insight_report.h"
 #include "aggregator/watch/core_feed.h"
 #include "aggregator/watch/fleet_view.h"
-#include "aggregator/watch/group_ids.h"
+#include "aggregator/insight/group_ids.h"
 #include "aggregator/watch/watch_queue.h"
 #include "lib/trace/decoded_chunk.h"
 #include "lib/trace/ids.h"

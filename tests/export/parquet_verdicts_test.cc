@@ -76,7 +76,7 @@ TEST_F(ParquetVerdictsTest, WithoutASlowRankOnlyTheMetadataHasTheAnswer) {
 TEST_F(ParquetVerdictsTest, ARankThatLostEventsIsRefused) {
   AddJob(kSlow);
   source_.stream(kSlow).losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 12, false,
-                                   kBase + kStepNs, kBase + 2 * kStepNs, "test"}};
+                                   kBase + kStepNs, kBase + kExecutions * kStepNs, "test"}};
   ExportAll();
   const auto refusals = Table("NtVerdicts");
   ASSERT_GE(refusals->num_rows(), 1);

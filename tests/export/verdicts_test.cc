@@ -165,7 +165,7 @@ TEST_F(VerdictsTest, ARankAloneIsNotNamedAndTheAnswerIsOfThatRankOnly) {
 TEST_F(VerdictsTest, RanksThatLostEventsAreRefused) {
   AddJob(kSlow);
   source_.stream(kSlow).losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 12, false,
-                                   kBase + kStepNs, kBase + 2 * kStepNs, "test"}};
+                                   kBase + kStepNs, kBase + kExecutions * kStepNs, "test"}};
   const std::string json = Export("summary-json");
   EXPECT_EQ(Between(json, "verdicts", "refusals"), "\"verdicts\":[]");
   EXPECT_THAT(Between(json, "refusals", "event_types"),

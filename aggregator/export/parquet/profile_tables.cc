@@ -114,7 +114,8 @@ absl::Status WriteVerdict(const TimelineHeader& header, const Verdict& verdict,
   table.Text(InsightPhaseName(verdict.phase)).TextOrNull(verdict.role).Int(verdict.peers);
   table.Real(KnownFigure(verdict.ratio)).Real(KnownFigure(verdict.z)).Int(verdict.executions);
   table.Int(verdict.judged).Int(KnownTime(verdict.since_ns)).Int(KnownTime(verdict.until_ns));
-  table.Count(verdict.cost_ns).Count(verdict.step_ns).Int(verdict.waiting);
+  table.Count(verdict.cost_ns).Count(verdict.step_ns).Count(verdict.total_cost_ns);
+  table.Int(verdict.waiting);
   table.Uint(KnownId(verdict.exec_id)).Uint(KnownId(verdict.op_id)).Text(line.text);
   return table.TextOrNull(line.ruled_out).Null().EndRow();
 }
@@ -126,7 +127,7 @@ absl::Status WriteRefusal(const TimelineHeader& header, const Refusal& refusal,
   WriteCores(header, line.streams, table);
   table.Null().Null().Int(0).Null().Null().Count(refusal.count).Int(0);
   table.Int(KnownTime(refusal.begin_ns)).Int(KnownTime(refusal.end_ns));
-  table.Int(0).Int(0).Int(0).Null().Null().Text(line.text).Null();
+  table.Int(0).Int(0).Int(0).Int(0).Null().Null().Text(line.text).Null();
   return table.TextOrNull(refusal.missing).EndRow();
 }
 

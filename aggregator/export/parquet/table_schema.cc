@@ -354,6 +354,7 @@ constexpr ColumnSpec kVerdictColumns[] = {
     {"until_ts", kInt64, false, "End of the last", "ns"},
     {"cost_ns", kInt64, true, "Exposed wait of a step that the excess explains", "ns"},
     {"step_ns", kInt64, true, "Length of a step, median", "ns"},
+    {"total_cost_ns", kInt64, true, "Exposed wait of all steps from since_ts to until_ts", "ns"},
     {"waiting", kInt64, true, "Number of cores that waited for the suspects"},
     {"exec_id", kUint64, false, "Id of an execution that shows it"},
     {"op_id", kUint64, false, "Id of the collective that they wait in"},

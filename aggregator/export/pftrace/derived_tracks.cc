@@ -261,6 +261,7 @@ void DerivedTracks::AddFigures(const Verdict& verdict, const InsightLine& line) 
   event_.Uint(Name("executions"), verdict.executions);
   event_.Uint(Name("judged"), verdict.judged);
   event_.Uint(Name("cost_ns"), verdict.cost_ns);
+  event_.Uint(Name("total_cost_ns"), verdict.total_cost_ns);
   event_.Uint(Name("step_ns"), verdict.step_ns);
   event_.Uint(Name("waiting"), verdict.waiting);
   if (verdict.exec_id != 0) event_.Uint(Name("exec_id"), verdict.exec_id);
@@ -311,7 +312,11 @@ void DerivedTracks::WriteRefusal(const Refusal& refusal, const InsightLine& line
   event_.String(Name("reason"), RefusalReasonName(refusal.reason));
   event_.Uint(Name("cores"), line.streams.size());
   event_.Uint(Name("count"), refusal.count);
-  if (refusal.end_ns > at_ns) event_.Uint(Name("gap_ns"), refusal.end_ns - at_ns);
+  if (refusal.refused_ns > 0) {
+    event_.Uint(Name("gap_ns"), refusal.refused_ns);
+  } else if (refusal.end_ns > at_ns) {
+    event_.Uint(Name("gap_ns"), refusal.end_ns - at_ns);
+  }
   AddText("text", line.text);
   AddText("missing", refusal.missing);
   event_.Bool(Name("derived"), true);

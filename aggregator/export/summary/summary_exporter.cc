@@ -504,6 +504,7 @@ void AppendVerdict(const Verdict& verdict, const InsightLine& line, Object& out)
   out.Count("executions", verdict.executions).Count("judged", verdict.judged);
   out.Time("since_ns", verdict.since_ns).Time("until_ns", verdict.until_ns);
   out.Count("cost_ns", verdict.cost_ns).Count("step_ns", verdict.step_ns);
+  out.Count("total_cost_ns", verdict.total_cost_ns);
   out.Count("waiting", verdict.waiting);
   if (verdict.exec_id != 0) out.Time("exec_id", verdict.exec_id);
   if (verdict.op_id != 0) out.Time("op_id", verdict.op_id);

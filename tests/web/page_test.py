@@ -74,6 +74,10 @@ class Page(PageCase):
         stored = int(certificate["account"]["stored"])
         self.assertRegex(self.text_of(".numbers"), rf"Stored\s+{stored:,}")
         self.assertEqual(len(self.table_of(".certificate")), len(certificate["workers"]))
+        # The timeline has the same state as the list, and the certificate's sentence.
+        self.open_timeline()
+        self.wait_for_text(".top-bar .state", "^complete$")
+        self.assertEqual(self.browser.run("return document.querySelector('.top-bar .state').title"), certificate["verdict"])
 
     def test_hostile_name_is_shown_as_text(self):
         self.sign_in()

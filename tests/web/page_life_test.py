@@ -24,6 +24,29 @@ class PageLife(PageCase):
         for capture in self.fleet.cli_json("captures", "list", "--running")["captures"]:
             self.fleet.cli("capture", "stop", capture["capture_id"], codes=(0, 3))
 
+    def test_suspended_stretch_is_drawn_with_its_reason(self):
+        continuous = self.fleet.cli("capture", "start", "--continuous", "--keep", "5m", "--name", "continuous").stdout.strip()
+        wait_until(lambda: self.end_of(continuous) > 0, "events of the continuous capture")
+        self.capture("in between", "1s")
+        after = self.fleet.true_time.now_ns()
+
+        def gap():
+            for stream in self.api.get(f"/captures/{continuous}/layout")["streams"]:
+                for found in stream["gaps"] if stream["gid"] is not None else ():
+                    if found["kind"] == "suspension" and int(found["end_ns"]) < int(stream["end_ns"]):
+                        return stream, found
+            return None
+        stream, suspension = wait_until(gap, f"a suspension that has ended after {after}")
+        self.fleet.cli("capture", "stop", continuous)
+        begin, end = int(suspension["begin_ns"]), int(suspension["end_ns"])
+        self.open_timeline(capture_id=continuous, **{"from": begin - (end - begin) // 4, "to": end + (end - begin) // 4})
+        line = self.line_of(stream["label"])
+        middle = self.x_of((begin + end) / 2)
+        hatched = self.pixels(middle - 40, line["top"] + 1, 80, 13)
+        self.assertGreater(hatched["drawn"], 0, "nothing was recorded there, so that all that is drawn is the hatching")
+        self.browser.move_to(middle, line["top"] + 8)
+        self.wait_for_text(".tooltip", "suspended for")
+
     # -- a capture that runs --------------------------------------------------------------------------------------
 
     def start_capture(self, name):

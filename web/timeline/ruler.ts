@@ -54,7 +54,7 @@ export class Ruler {
 
   private paintMarker({name, time}: {name: string, time: number}, colour: string): void {
     const {ctx, colours, width} = this, x = Math.round(this.state.viewport.xOf(time, width));
-    if (x < -100 || x > width) return;
+    if (x < 0 || x > width) return;
     const text = name.slice(0, 30), w = ctx.measureText(text).width + 8;
     // At the right end the label is before its line, or it would be cut.
     const left = x + w > width ? x + 1 - w : x;

@@ -80,8 +80,11 @@ class PageSession(PageCase):
         for name, api in {"by the command": Api(self.command_address), "by the shared page": self.api}.items():
             with self.subTest(name):
                 capture = api.send("POST", "/captures", {"spec": {"name": name, "include_neuron": True}})["capture_id"]
-                api.send("POST", f"/captures/{capture}/stop", {})
-                self.fleet.wait_for_capture(capture, lambda shown: shown["state"] == "CAPTURE_STATE_COMPLETE", "complete")
+                for state, change in {"RECORDING": "stop", "COMPLETE": ""}.items():
+                    self.fleet.wait_for_capture(
+                        capture, lambda shown, wanted=state: shown["state"] == f"CAPTURE_STATE_{wanted}", state)
+                    if change:
+                        api.send("POST", f"/captures/{capture}/{change}", {})
                 api.send("PATCH", f"/captures/{capture}", {"starred": True})
                 api.get(f"/captures/{capture}/layout")
                 self.assertTrue(api.read(f"/captures/{capture}/export?format=events"))

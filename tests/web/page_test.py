@@ -77,7 +77,8 @@ class Page(PageCase):
         # The timeline has the same state as the list, and the certificate's sentence.
         self.open_timeline()
         self.wait_for_text(".top-bar .state", "^complete$")
-        self.assertEqual(self.browser.run("return document.querySelector('.top-bar .state').title"), certificate["verdict"])
+        self.assertEqual(self.browser.run("return document.querySelector('.top-bar .state').title"),
+                         certificate["verdict"])
 
     def test_hostile_name_is_shown_as_text(self):
         self.sign_in()

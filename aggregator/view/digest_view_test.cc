@@ -10,8 +10,8 @@
 #include <set>
 #include <tuple>
 
-#include "aggregator/align/device/device_times.h"
 #include "aggregator/store/store_test_support.h"
+#include "aggregator/timeline/timeline_reader.h"
 #include "aggregator/view/capture_views.h"
 #include "aggregator/view/digest_service.h"
 #include "aggregator/view/digest_view_test_support.h"

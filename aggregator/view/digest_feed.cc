@@ -52,7 +52,7 @@ absl::StatusOr<DigestFeed> DigestFeed::Make(const DigestStore& store, ChunkSourc
   DigestFeed feed(window, capture.description.id, store.OpenReader());
   const absl::flat_hash_set<uint32_t> shown(capture.streams.begin(), capture.streams.end());
   // Events that a reader draws by a device's clock may be that far from the runtime's time.
-  const uint64_t margin_ns = capture.clocks.maps.has_devices() ? DeviceTimes::kShiftMaxNs : 0;
+  if (capture.clocks.maps.has_devices()) feed.device_shift_ns_ = DeviceTimes::kShiftMaxNs;
   for (const StreamDescription& about : capture.description.streams) {
     if (!shown.contains(about.number) || excluded.contains(about.number)) continue;
     if (about.events == 0 || !DigestBuilder::IsDigested(about)) continue;
@@ -62,7 +62,7 @@ absl::StatusOr<DigestFeed> DigestFeed::Make(const DigestStore& store, ChunkSourc
     stream.clock = &capture.clocks.maps.For(about.identity.worker, about.clock_domain);
     stream.known_until_ns = Reference(stream, about.last_timestamp_ns);
     stream.from_raw_ns = std::max(stream.clock->ToRaw(window.from_ns), about.first_timestamp_ns);
-    RETURN_IF_ERROR(feed.ChooseParts(source, margin_ns, stream));
+    RETURN_IF_ERROR(feed.ChooseParts(source, stream));
     if (stream.parts.empty()) continue;
     for (const Part& part : stream.parts) {
       feed.chunks_ += part.node.chunks;
@@ -86,8 +86,7 @@ absl::StatusOr<DigestFeed> DigestFeed::Make(const DigestStore& store, ChunkSourc
 // Takes what is coarse enough first, then fills the holes with finer digests. The sequences between
 // those at the window's ends are a guess that costs nothing if it is wrong: chunks that come out of
 // order are read one by one.
-absl::Status DigestFeed::ChooseParts(ChunkSource& source, uint64_t margin_ns,
-                                     Stream& stream) const {
+absl::Status DigestFeed::ChooseParts(ChunkSource& source, Stream& stream) const {
   const uint64_t to_raw_ns = stream.clock->ToRaw(window_.to_ns);
   ASSIGN_OR_RETURN(const uint64_t lowest, SequenceAt(source, stream.number, stream.from_raw_ns));
   ASSIGN_OR_RETURN(const uint64_t highest, SequenceAt(source, stream.number, to_raw_ns));
@@ -109,9 +108,7 @@ absl::Status DigestFeed::ChooseParts(ChunkSource& source, uint64_t margin_ns,
       if (!stored.ok() || !stored->has_value() || (*stored)->first > last) break;
       from = (*stored)->first + step;
       auto node = DecodeDigestHead((*stored)->value);
-      if (!node.ok() || IsTaken(parts, *node) || !IsUsable(stream, *node, level, margin_ns)) {
-        continue;
-      }
+      if (!node.ok() || IsTaken(parts, *node) || !IsUsable(stream, *node, level)) continue;
       found.push_back({.node = *std::move(node), .level = level, .place = (*stored)->first});
     }
     for (Part& part : found) parts.push_back(std::move(part));
@@ -140,16 +137,15 @@ bool DigestFeed::IsFineEnough(const DigestNode& node, uint8_t level) const {
          (level == 0 && node.bin_ns / kBinExcessMax <= window_.merge_ns);
 }
 
-bool DigestFeed::IsUsable(const Stream& stream, const DigestNode& node, uint8_t level,
-                          uint64_t margin_ns) const {
+bool DigestFeed::IsUsable(const Stream& stream, const DigestNode& node, uint8_t level) const {
   if (node.first < stream.description->first_sequence) return false;  // partly expired
   if (node.is_late) return false;  // the stop of an open span may be in an earlier digest
   if (node.has_open && node.complete_at != stream.description->next_sequence) return false;
   if (node.chunks == 0) return true;
   if (!IsFineEnough(node, level)) return false;
   if (window_.use == DigestUse::kSums && node.has_other_names) return false;
-  const uint64_t begin_ns = Reference(stream, SubtractSaturating(node.begin_ns, margin_ns));
-  const uint64_t end_ns = Reference(stream, AddSaturating(node.end_ns, margin_ns));
+  const uint64_t begin_ns = Reference(stream, SubtractSaturating(node.begin_ns, device_shift_ns_));
+  const uint64_t end_ns = Reference(stream, AddSaturating(node.end_ns, device_shift_ns_));
   if (window_.use == DigestUse::kBins) {
     return begin_ns < window_.to_ns && end_ns >= window_.from_ns;
   }

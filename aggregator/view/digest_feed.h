@@ -107,6 +107,9 @@ class DigestFeed {
   uint64_t unreadable_chunks() const { return unreadable_chunks_; }
   // Width of the coarsest bins in use; 0 without digests.
   uint64_t bin_max_ns() const { return bin_max_ns_; }
+  // How far a time of a device may be from the runtime's, which digests have; 0 without digests,
+  // and where no device's clock is known.
+  uint64_t device_shift_ns() const { return chunks_ == 0 ? 0 : device_shift_ns_; }
 
   // The following are called by the collector of the view, in this order.
 
@@ -166,11 +169,10 @@ class DigestFeed {
 
   DigestFeed(const Window& window, const CaptureId& capture, std::unique_ptr<DigestReader> reader)
       : window_(window), capture_(capture), reader_(std::move(reader)) {}
-  absl::Status ChooseParts(ChunkSource& source, uint64_t margin_ns, Stream& stream) const;
+  absl::Status ChooseParts(ChunkSource& source, Stream& stream) const;
   // Returns whether a part has any of the node's sequences.
   static bool IsTaken(const std::vector<Part>& parts, const DigestNode& node);
-  bool IsUsable(const Stream& stream, const DigestNode& node, uint8_t level,
-                uint64_t margin_ns) const;
+  bool IsUsable(const Stream& stream, const DigestNode& node, uint8_t level) const;
   bool IsFineEnough(const DigestNode& node, uint8_t level) const;
   // Notes the spans that begin in these digests and end elsewhere, and the reverse.
   void NoteCrossing(Stream& stream);
@@ -203,6 +205,7 @@ class DigestFeed {
   DigestedEvent event_;
   DigestedSums summed_;
   uint64_t bin_max_ns_ = 0;
+  uint64_t device_shift_ns_ = 0;
   uint64_t chunks_ = 0;
   uint64_t digests_ = 0;
   uint64_t unreadable_chunks_ = 0;

@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views with digests against views that read every event.
+// Spans and counters from the items of digests, against those that read every event; and the
+// digests of a store in the answers of views.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <map>
-#include <numeric>
-#include <optional>
-#include <random>
 #include <set>
-#include <sstream>
 #include <tuple>
 
 #include "aggregator/store/store_test_support.h"
-#include "aggregator/view/busy_map.h"
+#include "aggregator/timeline/timeline_reader.h"
 #include "aggregator/view/capture_views.h"
-#include "aggregator/view/digest_builder.h"
-#include "aggregator/view/digest_feed.h"
 #include "aggregator/view/digest_service.h"
-#include "aggregator/view/event_collector.h"
-#include "aggregator/view/name_summary.h"
-#include "aggregator/view/selected_streams.h"
+#include "aggregator/view/digest_view_test_support.h"
 #include "aggregator/view/span_collector.h"
-#include "aggregator/view/view_test_support.h"
 #include "lib/trace/columns_compression.h"
 #include "lib/trace/view_limits.h"
 
@@ -33,20 +24,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class NeverPauses final : public DigestBuilder::Pacer {
- public:
-  bool Continue() override { return true; }
-};
-
-// One event of a chunk to come.
-struct ScriptEvent {
-  uint64_t at_ns = 0;
-  Phase phase = Phase::kInstant;
-  std::string type;
-  uint64_t tracking_id = 0;
-  uint64_t thread_id = 0;
-};
 
 // What a test compares of a row.
 struct RowFacts {
@@ -64,79 +41,11 @@ void PrintTo(const RowFacts& row, std::ostream* out) {
        << " events " << row.events << " wide " << row.wide.size();
 }
 
-class DigestViewTest : public ViewFixture {
+class DigestViewTest : public DigestFixture {
  protected:
-  static constexpr uint64_t kLengthNs = 1'500'000'000;  // within the lookback of a reader
-
-  void SetUp() override {
-    source_.description().id = TestCaptureId(1);
-    ASSERT_TRUE(store_->captures().Put(TestCapture(1), true).ok());
-  }
-
-  // Makes events of a stream in the order of time: spans that nest, overlap, have no stop or no
-  // start, and instants, on three threads of the runtime and the hardware.
-  std::vector<ScriptEvent> MakeEvents(size_t spans) {
-    static const char* const kTypes[] = {"nrt_execute", "nc_exec_running", "cc_running"};
-    std::vector<ScriptEvent> events;
-    for (uint64_t id = 1; id <= spans; ++id) {
-      const std::string type = kTypes[random_() % 3];
-      const uint64_t thread_id = 7 + random_() % 2;
-      const uint64_t at_ns = kBase + random_() % kLengthNs;
-      const uint64_t kind = random_() % 100;
-      const uint64_t length_ns = random_() % (kind < 60   ? 100'000
-                                              : kind < 95 ? 5'000'000
-                                                          : 300'000'000);
-      if (random_() % 8 == 0) {
-        events.push_back({at_ns, Phase::kInstant, type, 0, thread_id});
-        continue;
-      }
-      const uint64_t fate = random_() % 100;
-      if (fate >= lost_percent_) events.push_back({at_ns, Phase::kStart, type, id, thread_id});
-      if (fate < 100 - open_percent_) {
-        events.push_back({at_ns + length_ns, Phase::kStop, type, id, thread_id});
-      }
-    }
-    std::ranges::stable_sort(events, {}, &ScriptEvent::at_ns);
-    return events;
-  }
-
-  // Adds events as chunks of 48. Some chunks change places with the next one: they come late.
-  void AddChunks(uint32_t stream, const std::vector<ScriptEvent>& events, uint64_t swap_percent) {
-    std::vector<std::span<const ScriptEvent>> chunks;
-    for (size_t at = 0; at < events.size(); at += 48) {
-      chunks.push_back(std::span(events).subspan(at, std::min<size_t>(48, events.size() - at)));
-    }
-    for (size_t i = 0; i + 1 < chunks.size(); ++i) {
-      if (random_() % 100 < swap_percent) std::swap(chunks[i], chunks[i + 1]);
-    }
-    for (const auto& chunk : chunks) {
-      for (const ScriptEvent& event : chunk) {
-        script_.Add(event.type, event.phase, event.at_ns, event.tracking_id, event.thread_id);
-      }
-      Close(stream);
-    }
-  }
-
-  void Build(bool has_ended) {
-    DigestBuilder builder(store_->digests());
-    NeverPauses pacer;
-    for (const StreamDescription& stream : source_.description().streams) {
-      const auto built = builder.BuildStream(source_, TestCaptureId(1), stream, has_ended,
-                                             retry_at_[stream.number], pacer);
-      ASSERT_TRUE(built.ok()) << built.status();
-      left_[stream.number] = built->chunks_left;
-    }
-  }
-
-  std::vector<uint32_t> AllStreams() {
-    std::vector<uint32_t> numbers(source_.description().streams.size());
-    std::iota(numbers.begin(), numbers.end(), 0u);
-    return numbers;
-  }
-
   SpanAnswer Exact(const SpanCollector::Window& window) {
     SpanCollector collector(window);
-    ReadFrom(source_, collector, window);
+    ReadFrom(source_, collector, window.from_ns, window.to_ns);
     return collector.Take();
   }
 
@@ -152,7 +61,7 @@ class DigestViewTest : public ViewFixture {
       EXPECT_TRUE(feed.ok()) << feed.status();
       SelectedStreams masked(source_, source_.description(), streams, UINT64_MAX, &*feed);
       SpanCollector collector(window, &*feed);
-      ReadFrom(masked, collector, window);
+      ReadFrom(masked, collector, window.from_ns, window.to_ns);
       if (!feed->conflicts().empty()) {
         excluded.insert(feed->conflicts().begin(), feed->conflicts().end());
         continue;
@@ -162,16 +71,6 @@ class DigestViewTest : public ViewFixture {
       answer.unreadable_chunks += feed->unreadable_chunks();
       return answer;
     }
-  }
-
-  void ReadFrom(ChunkSource& source, Exporter& exporter, const SpanCollector::Window& window) {
-    ExportRequest request;
-    request.clocks = &clocks_;
-    request.no_flows = true;
-    request.filter.window_start_ns = window.from_ns;
-    request.filter.window_end_ns = window.to_ns;
-    const auto summary = RunExporter(source, exporter, request, true, nullptr);
-    ASSERT_TRUE(summary.ok()) << summary.status();
   }
 
   static std::map<uint64_t, RowFacts> FactsOf(const SpanAnswer& answer, uint64_t merge_ns) {
@@ -228,202 +127,8 @@ class DigestViewTest : public ViewFixture {
     }
   }
 
-  // Reads the window into collectors that make(feed) returns, as CaptureViews does.
-  template <typename Make>
-  std::unique_ptr<DigestFeed> ReadDigested(const DigestFeed::Window& window, const Make& make) {
-    const std::vector<uint32_t> streams = AllStreams();
-    absl::flat_hash_set<uint32_t> excluded;
-    while (true) {
-      auto feed = DigestFeed::Make(store_->digests(), source_,
-                                   {source_.description(), clocks_, streams}, window, excluded);
-      EXPECT_TRUE(feed.ok()) << feed.status();
-      auto digests = std::make_unique<DigestFeed>(*std::move(feed));
-      SelectedStreams masked(source_, source_.description(), streams, UINT64_MAX, digests.get());
-      ReadFrom(masked, make(digests.get()), {window.from_ns, window.to_ns});
-      if (digests->conflicts().empty()) {
-        digested_chunks_ += digests->chunks();
-        return digests;
-      }
-      excluded.insert(digests->conflicts().begin(), digests->conflicts().end());
-    }
-  }
-
-  // Removes the values of a member: what is between its name and the next comma or brace.
-  static void RemoveMember(const std::string& name, std::string& json) {
-    for (size_t at = json.find(name); at != std::string::npos; at = json.find(name, at)) {
-      json.erase(at, json.find_first_of(",}", at) - at);
-    }
-  }
-  // Returns the table without what depends on the way of reading. Own times are compared only where
-  // spans enclose each other, see docs/formats/view_api.md.
-  static std::string WithoutReading(std::string json, bool has_self) {
-    RemoveMember("\"digested_chunks\":", json);
-    if (!has_self) RemoveMember("\"self_ns\":", json);
-    return json;
-  }
-
-  void CompareSummaries(uint64_t from_ns, uint64_t to_ns, bool has_self) {
-    for (const auto by : {NameSummary::By::kName, NameSummary::By::kRank}) {
-      NameSummary exact(by, {from_ns, to_ns});
-      ReadFrom(source_, exact, {from_ns, to_ns});
-      std::optional<NameSummary> digested;
-      const auto feed = ReadDigested(
-          {from_ns, to_ns, UINT64_MAX, DigestUse::kSums}, [&](DigestFeed* digests) -> Exporter& {
-            return digested.emplace(by, NameSummary::Window{from_ns, to_ns}, digests);
-          });
-      EXPECT_EQ(WithoutReading(digested->Json(true), has_self),
-                WithoutReading(exact.Json(true), has_self))
-          << from_ns - kBase << " to " << to_ns - kBase;
-    }
-  }
-
-  // Returns the counts of a search's answer: ranks, density and total.
-  struct Counts {
-    std::string total_and_ranks;
-    uint64_t in_density = 0;
-  };
-  static Counts CountsOf(const std::string& json) {
-    Counts counts;
-    const std::string density = "\"density\":[";
-    const size_t total = json.find("\"total\":");
-    const size_t bins = json.find(density);
-    if (total == std::string::npos || bins == std::string::npos) return counts;
-    counts.total_and_ranks = json.substr(total, bins - total);
-    const size_t begin = bins + density.size();
-    std::istringstream numbers(json.substr(begin, json.find(']', begin) - begin));
-    for (std::string number; std::getline(numbers, number, ',');) {
-      counts.in_density += std::stoull(number);
-    }
-    return counts;
-  }
-
-  void CompareSearches(uint64_t from_ns, uint64_t to_ns, const std::string& query) {
-    EventCollector::Options options{.from_ns = from_ns, .to_ns = to_ns, .is_search = true};
-    options.query = *EventQuery::Parse(query);
-    EventCollector exact(options);
-    ReadFrom(source_, exact, {from_ns, to_ns});
-    std::optional<EventCollector> digested;
-    const auto feed = ReadDigested({from_ns, to_ns, (to_ns - from_ns) / 4, DigestUse::kSums},
-                                   [&](DigestFeed* digests) -> Exporter& {
-                                     EventCollector::Options counting = options;
-                                     counting.limit = 0;
-                                     counting.digests = digests;
-                                     return digested.emplace(std::move(counting));
-                                   });
-    const Counts expected = CountsOf(exact.Json(true, 0));
-    const Counts actual = CountsOf(digested->Json(true, 0));
-    EXPECT_EQ(actual.total_and_ranks, expected.total_and_ranks) << query;
-    EXPECT_EQ(actual.in_density, expected.in_density) << query;
-    EXPECT_FALSE(actual.total_and_ranks.empty());
-  }
-
-  // The values of a map by row and column, with 0 where nothing is known.
-  static std::vector<std::vector<double>> ValuesOf(const std::string& map, size_t rows,
-                                                   size_t columns) {
-    uint32_t length = 0;
-    std::memcpy(&length, map.data() + 4, sizeof length);
-    const size_t at = (8 + length + 7) / 8 * 8;
-    EXPECT_EQ(map.size(), at + rows * columns * sizeof(float));
-    std::vector<std::vector<double>> values(rows, std::vector<double>(columns));
-    for (size_t i = 0; i < rows * columns; ++i) {
-      float value = 0;
-      std::memcpy(&value, map.data() + at + i * sizeof value, sizeof value);
-      values[i / columns][i % columns] = std::isnan(value) ? 0 : value;
-    }
-    return values;
-  }
-
-  // Nothing is more than a bin from its place: what a map has up to a column is between what the
-  // events have up to the column before and up to the one behind it. The same of what is missing at
-  // the window's ends.
-  void CompareMaps(BusyMap::Metric metric, uint64_t from_ns, uint64_t column_ns, uint32_t columns) {
-    const uint64_t to_ns = from_ns + column_ns * columns;
-    const HeatWindow wide{from_ns - column_ns, to_ns + column_ns, columns + 2};
-    BusyMap exact(metric, wide);
-    ReadFrom(source_, exact, {wide.from_ns, wide.to_ns});
-    std::optional<BusyMap> digested;
-    const auto feed = ReadDigested(
-        {from_ns, to_ns, column_ns, DigestUse::kBins}, [&](DigestFeed* digests) -> Exporter& {
-          return digested.emplace(metric, HeatWindow{from_ns, to_ns, columns}, digests);
-        });
-    ASSERT_LE(feed->bin_max_ns(), column_ns) << "choose wider columns";
-    const size_t rows = source_.description().streams.size();
-    const auto expected = ValuesOf(exact.Take(), rows, columns + 2);
-    const auto actual = ValuesOf(digested->Take(), rows, columns);
-    for (size_t row = 0; row < rows; ++row) {
-      double sum = 0;
-      double least = 0;
-      double most = expected[row][0] + expected[row][1];
-      for (size_t column = 0; column < columns; ++column) {
-        sum += actual[row][column];
-        most += expected[row][column + 2];
-        if (column > 0) least += column > 1 ? expected[row][column] : 0;
-        const double rounding = metric == BusyMap::Metric::kEvents ? 0 : 1e-3 * columns;
-        EXPECT_GE(sum, least - rounding) << row << " " << column;
-        EXPECT_LE(sum, most + rounding) << row << " " << column;
-      }
-      if (HasFailure()) return;
-    }
-  }
-
-  void CompareSumsEverywhere(int windows, bool has_self) {
-    for (int i = 0; i < windows; ++i) {
-      const uint64_t from_ns = i == 0 ? kBase : kBase + random_() % kLengthNs;
-      const uint64_t to_ns =
-          i == 0 ? kBase + 2 * kLengthNs : from_ns + 1 + random_() % (2 * kLengthNs);
-      CompareSummaries(from_ns, to_ns, has_self);
-      CompareSearches(from_ns, to_ns, "name:nrt_execute");
-      CompareSearches(from_ns, to_ns, "-type:cc_running rank:1-2");
-      if (HasFailure()) return;
-    }
-  }
-
-  void CompareMapsEverywhere(int windows) {
-    for (int i = 0; i < windows; ++i) {
-      const uint64_t from_ns = i == 0 ? kBase : kBase + random_() % (kLengthNs / 2);
-      const uint64_t column_ns = 5'000'000 + random_() % 20'000'000;
-      for (const auto metric :
-           {BusyMap::Metric::kBusy, BusyMap::Metric::kWait, BusyMap::Metric::kEvents}) {
-        CompareMaps(metric, from_ns, column_ns, i == 0 ? 400 : 30 + random_() % 60);
-        if (HasFailure()) return;
-      }
-    }
-  }
-
-  // Spans of a few levels that enclose each other, over chunks and digests.
-  std::vector<ScriptEvent> MakeNestedEvents(uint64_t outer) {
-    std::vector<ScriptEvent> events;
-    uint64_t id = 0;
-    for (uint64_t i = 0; i < outer; ++i) {
-      const uint64_t at_ns = kBase + i * (kLengthNs / outer);
-      const uint64_t length_ns = kLengthNs / outer - 1 - random_() % 1'000;
-      const std::string type = i % 2 == 0 ? "nrt_execute" : "cc_running";
-      const uint64_t outer_id = ++id;
-      events.push_back({at_ns, Phase::kStart, type, outer_id, 7});
-      const uint64_t inner = 1 + random_() % 300;
-      for (uint64_t j = 0; j < inner; ++j) {
-        const uint64_t begin_ns = at_ns + 1 + j * (length_ns / inner);
-        ++id;
-        events.push_back({begin_ns, Phase::kStart, "nrt_load", id, 7});
-        events.push_back(
-            {begin_ns + 1 + random_() % (length_ns / inner - 2), Phase::kStop, "nrt_load", id, 7});
-      }
-      events.push_back({at_ns + length_ns, Phase::kStop, type, outer_id, 7});
-    }
-    std::ranges::stable_sort(events, {}, &ScriptEvent::at_ns);
-    return events;
-  }
-
-  std::unique_ptr<Store> store_ = OpenInMemory();
-  std::mt19937_64 random_{20261128};
-  CaptureClocks clocks_;
-  uint64_t shift_ns_ = 0;
-  uint64_t lost_percent_ = 0;
-  uint64_t open_percent_ = 0;
   bool chunks_overlap_ = false;
-  uint64_t digested_chunks_ = 0;  // of all views
-  std::map<uint32_t, uint64_t> retry_at_;
-  std::map<uint32_t, uint64_t> left_;
+  uint64_t shift_ns_ = 0;
 };
 
 TEST_F(DigestViewTest, RowsAndCountsAreThoseOfTheEvents) {
@@ -451,77 +156,6 @@ TEST_F(DigestViewTest, ChunksMayComeLate) {
   }
   Build(/*has_ended=*/true);
   CompareEverywhere(60);
-  EXPECT_GT(digested_chunks_, 0u);
-}
-
-TEST_F(DigestViewTest, SummariesAndCountsAreThoseOfTheEvents) {
-  for (uint32_t core = 0; core < 3; ++core) AddChunks(AddCore(core, core), MakeEvents(3'000), 0);
-  Build(/*has_ended=*/true);
-  CompareSumsEverywhere(25, /*has_self=*/false);
-  EXPECT_GT(digested_chunks_, 0u);
-}
-
-TEST_F(DigestViewTest, SummariesOfSpansWithoutStopOrStart) {
-  open_percent_ = 1;
-  lost_percent_ = 1;
-  for (uint32_t core = 0; core < 2; ++core) AddChunks(AddCore(core, core), MakeEvents(3'000), 0);
-  Build(/*has_ended=*/true);
-  CompareSumsEverywhere(25, /*has_self=*/false);
-  EXPECT_GT(digested_chunks_, 0u);
-}
-
-TEST_F(DigestViewTest, SummariesOfARunningCaptureWithLateChunks) {
-  for (uint32_t core = 0; core < 3; ++core) AddChunks(AddCore(core, core), MakeEvents(3'000), 8);
-  Build(/*has_ended=*/false);
-  CompareSumsEverywhere(25, /*has_self=*/false);
-  EXPECT_GT(digested_chunks_, 0u);
-}
-
-TEST_F(DigestViewTest, OwnTimeCrossesDigestsAndTheWindow) {
-  for (uint32_t core = 0; core < 2; ++core) AddChunks(AddCore(core, core), MakeNestedEvents(40), 0);
-  Build(/*has_ended=*/true);
-  CompareSumsEverywhere(40, /*has_self=*/true);
-  EXPECT_GT(digested_chunks_, 0u);
-}
-
-TEST_F(DigestViewTest, MapsAreThoseOfTheEventsButForABin) {
-  for (uint32_t core = 0; core < 3; ++core) AddChunks(AddCore(core, core), MakeEvents(4'000), 0);
-  Build(/*has_ended=*/true);
-  CompareMapsEverywhere(25);
-  EXPECT_GT(digested_chunks_, 0u);
-}
-
-TEST_F(DigestViewTest, MapsOfARunningCaptureReadWhatHasNoDigest) {
-  open_percent_ = 1;
-  lost_percent_ = 1;
-  for (uint32_t core = 0; core < 2; ++core) AddChunks(AddCore(core, core), MakeEvents(4'000), 0);
-  Build(/*has_ended=*/false);
-  CompareMapsEverywhere(25);
-  EXPECT_GT(digested_chunks_, 0u);
-}
-
-// Columns of whole bins: then nothing is moved at all.
-TEST_F(DigestViewTest, MapsAreExactWhereBinsNestInColumns) {
-  for (uint32_t core = 0; core < 2; ++core) AddChunks(AddCore(core, core), MakeEvents(4'000), 0);
-  Build(/*has_ended=*/true);
-  constexpr uint64_t kColumnNs = uint64_t{1} << 24;
-  constexpr uint32_t kColumns = 80;
-  const uint64_t from_ns = kBase / kColumnNs * kColumnNs;
-  const HeatWindow window{from_ns, from_ns + kColumnNs * kColumns, kColumns};
-  for (const auto metric : {BusyMap::Metric::kBusy, BusyMap::Metric::kEvents}) {
-    BusyMap exact(metric, window);
-    ReadFrom(source_, exact, {window.from_ns, window.to_ns});
-    std::optional<BusyMap> digested;
-    ReadDigested({window.from_ns, window.to_ns, kColumnNs, DigestUse::kBins},
-                 [&](DigestFeed* digests) -> Exporter& {
-                   return digested.emplace(metric, window, digests);
-                 });
-    const auto expected = ValuesOf(exact.Take(), 2, kColumns);
-    const auto actual = ValuesOf(digested->Take(), 2, kColumns);
-    for (size_t i = 0; i < 2 * kColumns; ++i) {
-      EXPECT_NEAR(actual[i / kColumns][i % kColumns], expected[i / kColumns][i % kColumns], 1e-3);
-    }
-  }
   EXPECT_GT(digested_chunks_, 0u);
 }
 
@@ -650,10 +284,11 @@ class DigestServiceTest : public ::testing::Test, private ViewClocks {
     EXPECT_TRUE(answer.ok()) << answer.status();
     return answer.value_or("");
   }
-  absl::StatusOr<CaptureClocks> ClocksOf(const CaptureRecord&) override { return CaptureClocks(); }
+  absl::StatusOr<CaptureClocks> ClocksOf(const CaptureRecord&) override { return clocks_; }
 
   std::unique_ptr<Store> store_ = OpenInMemory();
   CaptureRecord record_;
+  CaptureClocks clocks_;
   FakeClock clock_;
   prometheus::Registry registry_;
 };
@@ -701,6 +336,44 @@ TEST_F(DigestServiceTest, EveryCountOfALargeCaptureIsComplete) {
   EXPECT_THAT(summed, HasSubstr("\"events\":\"2000\""));
   EXPECT_THAT(summed, HasSubstr("\"complete\":true"));
   EXPECT_THAT(*views.Heat(record_, request, {}), HasSubstr("\"complete\":true"));
+}
+
+// The digests count at the runtime's times, the list is read by the device's, which is earlier.
+TEST_F(DigestServiceTest, ACountedSearchListsHitsThatADevicesClockMovesForward) {
+  constexpr uint64_t kFirstNs = 1'000'000'000;  // by the runtime
+  constexpr uint64_t kEarlierNs = DeviceTimes::kShiftMaxNs - 1'000;
+  constexpr uint64_t kDeviceNs = 5'000'000'000;  // what the device's counter shows then
+  EventChunkBuilder builder;
+  EventScript script(builder);
+  for (uint64_t sequence = 0; sequence < kChunks; ++sequence) {
+    ReceivedChunk chunk = TestChunk(1, TestStream(1), sequence);
+    for (uint64_t i = sequence * 50; i < sequence * 50 + 50; ++i) {
+      script.Instant("hw_notify", kFirstNs + i * 1'000, 0, 7,
+                     {{"nc_timestamp_ns", kDeviceNs + i * 1'000}});
+    }
+    const std::string columns = builder.Finish().bytes;
+    chunk.header.event_count = 50;
+    chunk.header.first_timestamp_ns = kFirstNs + sequence * 50'000;
+    chunk.header.last_timestamp_ns = chunk.header.first_timestamp_ns + 49'000;
+    chunk.header.columns_bytes = static_cast<uint32_t>(columns.size());
+    chunk.columns = CompressColumns(columns);
+    ASSERT_EQ(PutOne(*store_, chunk).outcome, PutOutcome::kStored);
+  }
+  auto map = ClockMap::FromPieces({{kDeviceNs, kFirstNs - kEarlierNs, 0, 0}});
+  ASSERT_TRUE(map.ok()) << map.status();
+  clocks_.maps.SetDevice(TestStream(1).worker, {.nc_idx = 1}, {{{0, 0, 0, 0, *std::move(map)}}});
+  ViewRequest request;
+  request.query = "name:hw_notify";
+  request.from_ns = kFirstNs - 100'000'000;
+  request.to_ns = kFirstNs + 100'000'000;
+  request.limit = 1;
+  DigestService(DigestService::Deps{*store_, registry_}).RunPass();
+  const auto held = Views(/*chunks_max=*/1'000, /*exact_chunks_max=*/0);
+  const auto found = held->Search(record_, request, {});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(*found, HasSubstr("\"digested_chunks\":40"));
+  EXPECT_THAT(*found, HasSubstr("\"total\":\"2000\""));
+  EXPECT_THAT(*found, HasSubstr(fmt::format("\"start_ns\":\"{}\"", kFirstNs - kEarlierNs)));
 }
 
 TEST_F(DigestServiceTest, DigestsOfAnotherVersionAreMadeAgain) {

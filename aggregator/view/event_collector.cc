@@ -75,7 +75,7 @@ absl::Status EventCollector::Finish(ExportSummary&) {
   while (const DigestedEvent* span = digests.NextIncoming()) AddIncoming(*span);
   while (const DigestedSums* sums = digests.NextSums(UINT64_MAX)) AddSums(*sums);
   chunks_digested_ = digests.chunks();
-  shift_ns_ = digests.bin_max_ns() * kDigestSlotBins;
+  shift_ns_ = digests.bin_max_ns() * kDigestSlotBins + digests.device_shift_ns();
   return absl::OkStatus();
 }
 
@@ -157,7 +157,7 @@ uint64_t EventCollector::FirstHitNs() const {
                      static_cast<double>(std::max<size_t>(density_.size(), 1));
   const auto after_ns =
       static_cast<uint64_t>(share * static_cast<double>(options_.to_ns - options_.from_ns));
-  // Rounding may be a bin's part off, as a slot may.
+  // Rounding may be a bin's part off, as a slot may, and a device's clock may show a hit earlier.
   const uint64_t margin_ns = shift_ns_ + (options_.to_ns - options_.from_ns) / options_.bins;
   return options_.from_ns + SubtractSaturating(after_ns, margin_ns);
 }

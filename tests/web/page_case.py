@@ -132,6 +132,18 @@ class Api:
         with self._opener.open(f"{self.origin}/api/v1{path}{'?' + text if text else ''}", timeout=60) as answer:
             return json.load(answer)
 
+    def send(self, method, path, body):
+        """A request that changes something; returns the answer's JSON."""
+        request = urllib.request.Request(f"{self.origin}/api/v1{path}", method=method, data=json.dumps(body).encode(),
+                                         headers={"Content-Type": "application/json"})
+        with self._opener.open(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def read(self, path):
+        """The bytes of a file."""
+        with self._opener.open(f"{self.origin}/api/v1{path}", timeout=60) as answer:
+            return answer.read()
+
 
 @suite.needs_of_setup(MISSING, f"{' and '.join(MISSING)} not found")
 class PageCase(unittest.TestCase):

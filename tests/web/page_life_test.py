@@ -24,6 +24,32 @@ class PageLife(PageCase):
         for capture in self.fleet.cli_json("captures", "list", "--running")["captures"]:
             self.fleet.cli("capture", "stop", capture["capture_id"], codes=(0, 3))
 
+    def test_suspended_stretch_is_drawn_with_its_reason(self):
+        continuous = self.fleet.cli("capture", "start", "--continuous", "--keep", "5m", "--name", "continuous").stdout.strip()
+        wait_until(lambda: self.end_of(continuous) > 0, "events of the continuous capture")
+        self.capture("in between", "1s")
+
+        def gap():
+            """A suspension that has ended, and its stream: that of the worker's events without a core."""
+            layout = self.api.get(f"/captures/{continuous}/layout")
+            found = ((stream, gap) for stream in layout["streams"] for gap in stream["gaps"]
+                     if gap["kind"] == "suspension" and int(gap["end_ns"]) < int(layout["end_ns"]))
+            return next(found, None)
+        wait_until(gap, "a suspension that has ended")
+        self.fleet.cli("capture", "stop", continuous)
+        self.fleet.wait_for_capture(continuous, lambda shown: "STOP" not in shown["state"] and
+                                    "RECORD" not in shown["state"], "its end")
+        stream, suspension = gap()
+        begin, end = int(suspension["begin_ns"]), int(suspension["end_ns"])
+        self.open_timeline(capture_id=continuous, **{"from": begin - (end - begin) // 4, "to": end + (end - begin) // 4})
+        # The line above its ranks has the process's name too.
+        line = next(line for line in self.lines() if (line["label"], line["kind"]) == (stream["label"], "rank"))
+        middle = self.x_of((begin + end) / 2)
+        hatched = self.pixels(middle - 40, line["top"] + 1, 80, 13)
+        self.assertGreater(hatched["drawn"], 0, "nothing was recorded there, so that all that is drawn is the hatching")
+        self.browser.move_to(middle, line["top"] + 8)
+        self.wait_for_text(".tooltip", "suspended for")
+
     # -- a capture that runs --------------------------------------------------------------------------------------
 
     def start_capture(self, name):

@@ -289,10 +289,10 @@ class PageLook(PageCase):
         self.browser.resize(1280, 800)
         self.show_manager()
         self.browser.screenshot(ROOT / "docs" / "images" / "captures.png")
-        for view, name in (("open", "timeline.png"), ("heat", "heat.png")):
+        for view, name in (("open", "timeline.png"), ("heat", "heat.png"), ("why", "why.png")):
             self.show(views[view])
             self.browser.screenshot(ROOT / "docs" / "images" / name)
-        for name in ("captures.png", "timeline.png", "heat.png"):
+        for name in ("captures.png", "timeline.png", "heat.png", "why.png"):
             self.assertLess((ROOT / "docs" / "images" / name).stat().st_size, DOCS_IMAGE_BYTES_MAX, name)
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page at the aggregator's port, where a session can end: by the button, and while somebody looks at a timeline."""
 
+import json
+import urllib.error
 import urllib.parse
 
 import demo
@@ -73,6 +75,32 @@ class PageSession(PageCase):
         state = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(before).query))
         self.assertEqual(self.window(), (int(state["from"]), int(state["to"])))
         wait_until(lambda: self.state_of_url().get("q") == demo.BARRIER, "the search that was typed before")
+
+    def test_changes_and_files_are_in_the_audit_log_with_who_and_from_where(self):
+        for name, api in {"by the command": Api(self.command_address), "by the shared page": self.api}.items():
+            with self.subTest(name):
+                capture = api.send("POST", "/captures", {"spec": {"name": name, "include_neuron": True}})["capture_id"]
+                for state, change in {"RECORDING": "stop", "COMPLETE": ""}.items():
+                    self.fleet.wait_for_capture(
+                        capture, lambda shown, wanted=state: shown["state"] == f"CAPTURE_STATE_{wanted}", state)
+                    if change:
+                        api.send("POST", f"/captures/{capture}/{change}", {})
+                api.send("PATCH", f"/captures/{capture}", {"starred": True})
+                api.get(f"/captures/{capture}/layout")
+                self.assertTrue(api.read(f"/captures/{capture}/export?format=events"))
+                with self.assertRaises(urllib.error.HTTPError) as unconfirmed:
+                    api.send("DELETE", f"/captures/{capture}", {"confirm": "another"})
+                unconfirmed.exception.close()
+                api.send("DELETE", f"/captures/{capture}", {"confirm": name})
+                with open(self.fleet.dir / "store" / "audit.log", encoding="utf-8") as log:
+                    lines = [line for line in map(json.loads, log) if line.get("capture") == capture]
+                called = [line for line in lines if line["action"] != "capture.end"]  # the aggregator's own
+                self.assertEqual([(line["action"], line["outcome"]) for line in called], [
+                    ("capture.start", "done"), ("capture.stop", "done"), ("capture.update", "done"),
+                    ("export.begin", "done"), ("export", "done"), ("capture.delete", "done")])
+                for line in called:
+                    self.assertEqual((line["caller"], line["role"]), ("anybody", "admin"))
+                    self.assertIn("127.0.0.1:", line["from"])
 
     def test_a_page_without_a_session_has_no_button(self):
         self.browser.open(self.command_address)

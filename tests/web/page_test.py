@@ -74,6 +74,11 @@ class Page(PageCase):
         stored = int(certificate["account"]["stored"])
         self.assertRegex(self.text_of(".numbers"), rf"Stored\s+{stored:,}")
         self.assertEqual(len(self.table_of(".certificate")), len(certificate["workers"]))
+        # The timeline has the same state as the list, and the certificate's sentence.
+        self.open_timeline()
+        self.wait_for_text(".top-bar .state", "^complete$")
+        self.assertEqual(self.browser.run("return document.querySelector('.top-bar .state').title"),
+                         certificate["verdict"])
 
     def test_hostile_name_is_shown_as_text(self):
         self.sign_in()
@@ -213,6 +218,12 @@ class Page(PageCase):
         self.wait_for_text(".links-section .links", "nrt_execute")
         self.browser.press("u")
         self.wait_for_text(".chain", "(?s)kbl_exec_pre.*nrt_execute")
+        # And what depends on the call, the other way.
+        self.browser.run("[...document.querySelectorAll('.links button.link')]"
+                         ".find(button => button.innerText === 'nrt_execute').click()")
+        self.wait_for_text(".details-head h2", "nrt_execute")
+        self.browser.press("j")
+        self.wait_for_text(".chain", "nc_exec_running")
         self.assertEqual(self.browser.console_errors(), [])
 
     def test_search_finds_the_barriers_and_jumps_to_one(self):
@@ -259,6 +270,70 @@ class Page(PageCase):
         self.browser.press("w", "w", "0")
         self.settle()
         self.assertEqual(self.window(), (begin, end))
+
+    def test_tools_pan_zoom_and_measure(self):
+        middle = int(self.barrier_of(demo.STRAGGLER)["start_ns"])
+        self.open_timeline(**{"from": middle - 10**8, "to": middle + 10**8})
+        box, y = self.canvas(), self.line_of("gid12 ")["top"] + 8
+        begin, end = self.window()
+        length = end - begin
+
+        def drag(tool, from_share, to_share):
+            self.browser.press(tool)
+            self.browser.drag(box["left"] + box["width"] * from_share, y, box["left"] + box["width"] * to_share, y)
+
+        drag("2", 0.6, 0.35)
+        self.settle()
+        panned = self.window()
+        self.assertAlmostEqual(panned[0] - begin, length * 0.25, delta=length * 0.01)
+        self.assertAlmostEqual(panned[1] - panned[0], length, delta=length * 0.01)
+        drag("3", 0.25, 0.75)
+        self.settle()
+        zoomed = self.window()
+        self.assertAlmostEqual(zoomed[0], panned[0] + length * 0.25, delta=length * 0.01)
+        self.assertAlmostEqual(zoomed[1], panned[0] + length * 0.75, delta=length * 0.01)
+        drag("4", 0.2, 0.4)
+        self.assertEqual(self.browser.run("return document.querySelector('.segments [aria-pressed=true]').title"),
+                         "Measure time (4)")
+        self.browser.wait_for("return location.search.includes('box=')")
+        measured = [int(part) for part in self.state_of_url()["box"].split(".")[:2]]
+        self.assertAlmostEqual(measured[1] - measured[0], length * 0.1, delta=length * 0.01)
+        self.wait_for_text(".dock-body", r"[\d,]+ events")
+        # The wheel zooms at the pointer.
+        self.browser.run("""const [x, y] = arguments;
+            document.elementFromPoint(x, y).dispatchEvent(new WheelEvent('wheel', {
+                deltaY: -240, clientX: x, clientY: y, bubbles: true, cancelable: true}));""",
+                         box["left"] + box["width"] / 2, y)
+        self.settle()
+        self.assertLess(self.window()[1] - self.window()[0], (zoomed[1] - zoomed[0]) * 0.95)
+
+    def test_comma_and_full_stop_step_along_a_row(self):
+        hit = self.barrier_of(demo.STRAGGLER)
+        first = f"{hit['stream']}.{hit['row']}.{hit['start_ns']}"
+        start = int(hit["start_ns"])
+        # Near enough that no span is merged with others.
+        self.open_timeline(**{"from": start - 3 * 10**6, "to": start + 3 * 10**6, "open": hit["stream"],
+                              "panel": "details", "span": first})
+        self.wait_for_text(".details-head h2", demo.BARRIER)
+        begin_of_chosen = "return Number(new URLSearchParams(location.search).get('span')?.split('.')[2] ?? 0)"
+        self.browser.press(".")
+        self.browser.wait_for(f"{begin_of_chosen} > arguments[0]", start + 1000)
+        self.browser.press(",")
+        self.browser.wait_for(f"{begin_of_chosen} < arguments[0]", start + 1000)
+        self.wait_for_text(".details-head h2", demo.BARRIER)
+
+    def test_overview_moves_the_window(self):
+        layout = self.layout()
+        begin, end = int(layout["begin_ns"]), int(layout["end_ns"])
+        length = end - begin
+        self.open_timeline(**{"from": begin, "to": begin + length // 10})
+        place = self.browser.run("const box = document.querySelector('canvas.minimap').getBoundingClientRect();"
+                                 "return {left: box.left, top: box.top, width: box.width, height: box.height}")
+        self.browser.click_at(place["left"] + place["width"] * 0.75, place["top"] + place["height"] / 2)
+        self.settle()
+        shown = self.window()
+        self.assertAlmostEqual(sum(shown) / 2, begin + length * 0.75, delta=length * 0.02)
+        self.assertAlmostEqual(shown[1] - shown[0], length / 10, delta=length * 0.01)
 
     def test_box_adds_up_what_lies_in_it(self):
         hit = self.barrier_of(demo.STRAGGLER)

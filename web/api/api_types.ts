@@ -259,6 +259,8 @@ export interface SearchReply {
   complete: boolean;
   density: number[];
   scanned_chunks: number;
+  digested_chunks?: number;
+  shift_ns?: string;  // how far from its place a hit of them may be in `density`
   ranks: number;
   next: string;
 }

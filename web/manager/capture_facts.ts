@@ -2,6 +2,7 @@
 import {Capture} from '../api/api_types';
 import {CaptureFilter} from '../model/capture_filter';
 import {Retention} from '../model/retention';
+import {formatState} from '../model/text_format';
 import {parseCount, parseInteger} from '../model/time_base';
 
 // The facts about a capture that the page shows, worked out from the operator service's message.
@@ -59,7 +60,7 @@ export class CaptureFacts {
   }
 
   get stateText(): string {
-    return this.state.toLowerCase().replace(/_/g, ' ');
+    return formatState(this.capture.state);
   }
 
   get allTags(): string[] {

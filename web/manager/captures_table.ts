@@ -98,6 +98,7 @@ export class CapturesTable {
   private rowTools(facts: CaptureFacts): HTMLElement {
     return element(
         'span', {class: 'row-buttons'}, link(this.navigation, `/capture/${encodeURIComponent(facts.id)}`, 'Timeline'),
+        link(this.navigation, `/capture/${encodeURIComponent(facts.id)}?panel=why&why=all`, 'Why slow?'),
         link(this.navigation, `/capture/${encodeURIComponent(facts.id)}/about`, 'About'),
         new Menu(icon('more'), `More actions for ${facts.title}`, () => this.actions.items(facts), 'icon-button')
             .element);

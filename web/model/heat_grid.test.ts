@@ -35,7 +35,8 @@ function build(
 
 test('reads values, bounds and rows', () => {
   const grid = build([1, NaN, 3, 4, 5, 6], {}, [0, NaN, 10, 20, 30, NaN]);
-  assert.deepEqual([grid.from, grid.to, grid.steps, grid.reason], [0, 200, null, '']);
+  assert.deepEqual([grid.from, grid.to, grid.steps, grid.reason, grid.shiftNs], [0, 200, null, '', 0]);
+  assert.equal(build([1, 2, 3, 4, 5, 6], {shift_ns: '1048576'}).shiftNs, 1048576);
   assert.deepEqual(grid.rows.map(row => [row.stream, row.gid, row.boundNs]), [[5, 0, 10], [6, 1, 10], [7, 2, NaN]]);
   assert.deepEqual([grid.at(1, 1), grid.boundOf(1, 1), grid.rowOf(1, 1)], [4, 20, 1]);
 });

@@ -26,6 +26,7 @@ export class HeatGrid {
   readonly steps: HeatStep[]|null;
   readonly stepsPerColumn: number;
   readonly stepSource: string;
+  readonly shiftNs: number;  // how far from its place an event may be counted
   readonly complete: boolean;
   readonly reason: string;  // why nothing is known; '' if something is
   readonly warnings: string[];
@@ -45,6 +46,7 @@ export class HeatGrid {
     this.steps = Array.isArray(header.steps) ? readSteps(header, header.steps, base) : null;
     this.stepsPerColumn = Number(header.steps_per_column) || 1;
     this.stepSource = String(header.step_source ?? '');
+    this.shiftNs = parseCount(header.shift_ns);
     this.complete = header.complete !== false;
     this.reason = typeof header.reason === 'string' ? header.reason : '';
     this.warnings = Array.isArray(header.warnings) ? header.warnings.map(String) : [];

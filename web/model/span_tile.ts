@@ -45,7 +45,9 @@ export class SpanTile {
   readonly byStream = new Map<number, TileRow[]>();
   readonly nameNumbers: Uint32Array;  // of the answer's names in the NameTable
   readonly unreadableChunks: number;
-  readonly isExact: boolean;  // no item stands for several events, and nothing was left out
+  readonly readChunks: number;
+  readonly digestedChunks: number;  // whose events come from digests, see docs/formats/view_api.md
+  readonly isExact: boolean;        // no item stands for several events, and nothing was left out
 
   constructor(buffer: ArrayBuffer, base: TimeBase, names: NameTable) {
     const frame = new BinaryFrame(buffer);
@@ -57,6 +59,8 @@ export class SpanTile {
     this.version = String(header.version ?? '');
     this.cut = sentences(...[header.cut, ...list(header.warnings)].map(text => safeText(text ?? '', 300)));
     this.unreadableChunks = Number(header.unreadable_chunks) || 0;
+    this.readChunks = Number(header.scanned_chunks) || 0;
+    this.digestedChunks = Number(header.digested_chunks) || 0;
     const texts = list(header.names), categories = list(header.categories), categoryOf = list(header.name_category);
     this.nameNumbers = Uint32Array.from(
         texts, (text, i) => names.number(String(text), String(categories[Number(categoryOf[i])] ?? 'other')));

@@ -81,6 +81,11 @@ export function formatValue(value: number, unit: string): string {
   return `${Number(value.toPrecision(4))}${unit ? ' ' + unit : ''}`;
 }
 
+// The state of a capture as the operator service names it, such as CAPTURE_STATE_NOT_BEGUN.
+export function formatState(state: string|undefined): string {
+  return (state ?? '').replace(/^CAPTURE_STATE_/, '').toLowerCase().replace(/_/g, ' ') || 'unknown';
+}
+
 // Unix nanoseconds as UTC: "2026-11-27 20:05:22".
 export function formatUtc(unixNs: bigint): string {
   const ms = Number(unixNs / 1000000n);

@@ -306,6 +306,8 @@ export class HeatPanel implements Panel {
       texts.push(grid.stepSource === 'barrier' ? 'steps are between barriers' : 'steps are the framework’s');
     if (grid.stepsPerColumn > 1) texts.push(`${grid.stepsPerColumn} steps in a column, the worst is shown`);
     if (grid.lines.length < grid.rows.length) texts.push('each line is the worst of several ranks');
+    if (grid.shiftNs > 0)
+      texts.push(`from digests: events count up to ${formatDuration(grid.shiftNs)} from their place`);
     if (this.marks.legend) texts.unshift(this.marks.legend);
     if (!grid.complete) texts.unshift('incomplete: only a part of the events was read, choose a shorter window');
     this.legend.textContent = [...texts, ...grid.warnings].join('; ');

@@ -54,12 +54,14 @@ export class Ruler {
 
   private paintMarker({name, time}: {name: string, time: number}, colour: string): void {
     const {ctx, colours, width} = this, x = Math.round(this.state.viewport.xOf(time, width));
-    if (x < -100 || x > width) return;
+    if (x < 0 || x > width) return;
     const text = name.slice(0, 30), w = ctx.measureText(text).width + 8;
+    // At the right end the label is before its line, or it would be cut.
+    const left = x + w > width ? x + 1 - w : x;
     ctx.fillStyle = colour;
-    ctx.fillRect(x, 3, w, 15);
+    ctx.fillRect(left, 3, w, 15);
     ctx.fillRect(x, 3, 1, kHeight);
     ctx.fillStyle = colours.background;
-    ctx.fillText(text, x + 4, 11);
+    ctx.fillText(text, left + 4, 11);
   }
 }

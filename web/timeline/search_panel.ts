@@ -118,6 +118,7 @@ export class SearchPanel implements Panel {
 
   private show(reply: SearchReply, text: string): void {
     const {state} = this.host, total = parseCount(reply.total), least = reply.complete ? '' : 'at least ';
+    const digested = reply.digested_chunks ?? 0, shiftNs = parseCount(reply.shift_ns);
     this.count.textContent = `${least}${formatCount(total)}`;
     const table = new DataTable<Hit>(
         [
@@ -143,7 +144,13 @@ export class SearchPanel implements Panel {
         'div', {class: 'panel-head'}, element('strong', {}, `${least}${formatCount(total)} events`),
         element(
             'span', {class: 'faint'},
-            `on ${formatCount(reply.ranks)} ranks, in ${formatCount(reply.scanned_chunks)} chunks`),
+            `on ${formatCount(reply.ranks)} ranks, in ${
+                digested > 0 ? `${formatCount(digested)} digested chunks and `
+                             : ''}${formatCount(reply.scanned_chunks)} chunks${digested > 0 ? ' that were read' : ''}`),
+        shiftNs > 0 &&
+            element(
+                'span', {class: 'faint'},
+                `on the overview up to ${formatDuration(shiftNs)} from their place, in the list exact`),
         total > state.hits.length &&
             element(
                 'span', {class: 'faint'},

@@ -2,10 +2,11 @@
 import {ApiClient} from '../api/api_client';
 import {ApiError, describeError} from '../api/api_error';
 import {EventEntry, LinksReply} from '../api/api_types';
+import {DigestProgress} from '../model/digest_progress';
 import {formatRanges} from '../model/number_ranges';
-import {fileName, sentences} from '../model/safe_text';
+import {fileName, safeText, sentences} from '../model/safe_text';
 import {SpanTile} from '../model/span_tile';
-import {formatBytes} from '../model/text_format';
+import {formatBytes, formatState} from '../model/text_format';
 import {kGroupings} from '../model/track_kinds';
 import {formatViewState, kPicksMax, parseViewState} from '../model/view_state';
 import {download, element, notice} from '../widgets/dom';
@@ -67,6 +68,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private rebuildTimer = 0;
   private rebuiltAt = 0;
   private readonly refresher = new LayoutRefresher(() => this.refreshLayout());
+  private readonly digests = new DigestProgress();
   private overviewAt = 0;
   private isOverviewLoading = false;
   private closed = false;
@@ -102,7 +104,10 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     if (state.why) this.verdicts.ask(state.why, state.whyJob, state.verdict);
     void this.loadOverview();
     this.dock.show(panel);
-    if (state.layout.live) this.watch = new LiveWatch(api, state.captureId, this);
+    if (state.layout.live)
+      this.watch = new LiveWatch(api, state.captureId, this);
+    else
+      void this.loadEnd();
   }
 
   close(): void {
@@ -246,6 +251,8 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   }
 
   tileArrived(tile: SpanTile): void {
+    this.digests.learn(tile, this.state.layout);
+    this.topBar.showDigests(this.digests.text);
     this.stage.minimap.learn(tile);
     if (this.state.tree.learnRows(tile) && this.rebuildTimer === 0) {
       const wait = this.rebuiltAt + kRebuildPauseMs - performance.now();
@@ -322,6 +329,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       this.watch = null;
       this.followProblem = '';
       state.follow = false;
+      void this.loadEnd();
     }
     this.loadingChanged();
     this.topBar.update();
@@ -339,6 +347,17 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
       this.followProblem = sentences(`new events are not shown: ${message}`, hint);
     }
     this.loadingChanged();
+  }
+
+  // The layout says that a capture has ended, and not whether it is complete.
+  private async loadEnd(): Promise<void> {
+    try {
+      const {state, certificate} = await this.api.capture(this.state.captureId);
+      if (!this.closed)
+        this.topBar.showEnd({state: formatState(state), verdict: safeText(certificate?.verdict ?? '', 500)});
+    } catch {
+      // The page *About* shows why the capture cannot be read; here it is just `ended`.
+    }
   }
 
   // The minimap needs the whole capture, which the window may not show. It takes the first block of streams.

@@ -14,6 +14,12 @@ export interface TopBarActions {
   exportItems(): MenuItem[];
 }
 
+// How an ended capture is, once that was asked for.
+export interface CaptureEnd {
+  state: string;    // such as `complete`
+  verdict: string;  // of its certificate
+}
+
 const kTools: [string, string][] =
     [['select', 'Select (1)'], ['pan', 'Pan (2)'], ['zoom', 'Zoom into a range (3)'], ['time', 'Measure time (4)']];
 
@@ -23,6 +29,8 @@ export class TopBar {
   private readonly tools: HTMLButtonElement[];
   private readonly follow: HTMLButtonElement;
   private readonly state = element('span', {class: 'state'});
+  private readonly digests = element('span', {class: 'digests faint'});
+  private ended: CaptureEnd|null = null;
   private readonly name = element('h1');
 
   constructor(
@@ -41,7 +49,7 @@ export class TopBar {
         'Follow');
     const back = iconButton('back', 'All captures', () => actions.showManager(), {class: 'icon-button back'});
     append(
-        this.element, back, this.name, this.state,
+        this.element, back, this.name, this.state, this.digests,
         element('button', {type: 'button', class: 'plain', onclick: () => actions.showAbout()}, 'About'),
         element('span', {class: 'grow'}), search, element('span', {class: 'grow'}),
         element('span', {class: 'segments', role: 'group', 'aria-label': 'Tools'}, ...this.tools),
@@ -52,13 +60,24 @@ export class TopBar {
     this.update();
   }
 
+  showEnd(ended: CaptureEnd): void {
+    this.ended = ended;
+    this.update();
+  }
+
+  // `text`: how much of the capture is digested, or nothing.
+  showDigests(text: string): void {
+    this.digests.textContent = text;
+  }
+
   update(): void {
     const {state} = this.host, {layout} = state;
     this.name.textContent = layout.name || layout.id;
     this.name.title = layout.id;
-    const isLive = layout.live;
-    this.state.className = `state ${isLive ? 'live' : layout.state.toLowerCase()}`;
-    this.state.textContent = isLive ? 'recording' : layout.state.toLowerCase().replace(/_/g, ' ');
+    const isLive = layout.live, shown = isLive ? 'recording' : this.ended?.state ?? layout.state.toLowerCase();
+    this.state.className = `state ${isLive ? 'live' : shown.replace(/ /g, '_')}`;
+    this.state.textContent = shown.replace(/_/g, ' ');
+    this.state.title = isLive ? '' : this.ended?.verdict ?? '';
     this.follow.hidden = !isLive;
     this.follow.setAttribute('aria-pressed', String(state.follow));
     this.tools.forEach((tool, i) => tool.setAttribute('aria-pressed', String(state.tool === i + 1)));

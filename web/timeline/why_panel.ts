@@ -19,7 +19,7 @@ const kVerdictsListed = 100, kRefusalsListed = 200;
 // with a way to its ranks and its time.
 export class WhyPanel implements Panel {
   readonly name = 'why';
-  readonly title = 'Why';
+  readonly title = 'Why slow?';
   readonly element = element('div', {class: 'panel why'});
   private readonly whole = button('Whole capture', () => this.ask('all'), {'aria-pressed': 'false'});
   private readonly window = button('Why in this window', () => this.askWindow());

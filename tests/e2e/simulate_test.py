@@ -107,7 +107,7 @@ class StreamTest(FleetCase):
 
         self.assertFalse((self.fleet.dir / "run" / "spool").exists())
         # The evidence aligns both instances, although the clock of one was off and was set.
-        clocks = self.fleet.cli_json("clocks", capture_id)["clocks"]
+        clocks = self.fleet.cli_json("clocks", "--capture", capture_id)["clocks"]
         self.assertEqual([bool(clock.get("aligned")) for clock in clocks if clock["instance_id"].startswith("i-0")],
                          [True, True], clocks)
 

@@ -79,6 +79,8 @@ class ReplayAgent final : private ControlObserver, private EvidenceLink::AccessL
   absl::Status Start();
   // See ReplaySource::Take.
   void Take(ReplayBatch batch);
+  // Closes open chunks, so that all that was taken is on its way.
+  void Flush() { source_.Flush(); }
 
   // Returns whether a worker records in the capture; with an empty id, in any.
   bool Records(const CaptureId& capture_id) const { return source_.Records(capture_id); }

@@ -21,7 +21,7 @@ struct ReplayBatch {
   FleetClock clock;                // of the instance
   std::vector<FleetEvent> events;  // rank by rank
   std::vector<RankLoss> losses;
-  std::vector<uint32_t> silent;  // ranks of which nothing comes from here on
+  std::vector<uint32_t> silent;  // ranks that send nothing from here on
   std::vector<uint32_t> ended;   // ranks whose process has ended
   bool is_last = false;          // of the run
 };

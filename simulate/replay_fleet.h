@@ -77,6 +77,8 @@ class ReplayFleet {
   void SetStart(uint64_t start_ns) { options_.plan.start_ns = start_ns; }
   // Hands each instance its batch. Does not wait; see waiting().
   void Deliver(std::vector<ReplayBatch> batches);
+  // Has the agents close their open chunks, of all batches that they have taken. Does not wait.
+  void Flush();
   // Returns how many events of batches no agent has taken yet. Cheap.
   uint64_t waiting() const { return waiting_; }
   // Asks all agents, with respect to a capture; an empty id means any. Fails with DEADLINE_EXCEEDED

@@ -73,8 +73,8 @@ ClockEvidence ReplayHost::TakeEvidence(bool is_last) {
   const uint64_t until_ns = is_last ? true_ns_ + kEvidenceNs : true_ns_ - kBehindNs;
   for (; evidence_true_ns_ < until_ns; evidence_true_ns_ += kEvidenceNs) {
     // A reading before the step, the step, and a reading after it, all before the next regular one.
-    if (has_step && !has_told_step_ && evidence_true_ns_ + kStepNs >= step_ns) {
-      has_told_step_ = true;
+    if (has_step && !has_reported_step_ && evidence_true_ns_ + kStepNs >= step_ns) {
+      has_reported_step_ = true;
       evidence.snapshots.push_back(SnapshotAt(step_ns - kStepNs));
       evidence.events.push_back({.kind = ClockEventKind::kRealtimeStep,
                                  .raw_begin_ns = RawAt(step_ns - kStepNs),

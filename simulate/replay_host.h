@@ -60,7 +60,7 @@ class ReplayHost final : public Clock, public HostClocks {
   FleetClock clock_;
   uint64_t true_ns_ = 0;           // 0: the run has not begun
   uint64_t evidence_true_ns_ = 0;  // of the next reading; 0: there was none
-  bool has_told_step_ = false;
+  bool has_reported_step_ = false;
 };
 
 }  // namespace neurontrace

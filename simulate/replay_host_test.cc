@@ -72,7 +72,7 @@ TEST(ReplayHostTest, ListsAreInTheOrderOfRaw) {
                      [](const auto& a, const auto& b) { return a.send_raw_ns < b.send_raw_ns; }));
 }
 
-TEST(ReplayHostTest, AStepIsToldOnceAndBracketed) {
+TEST(ReplayHostTest, AStepIsReportedOnceAndBracketed) {
   ReplayHost host(1, 0, kReference);
   const ClockEvidence evidence = EvidenceOfRun(host, DriftingClock());
   ASSERT_EQ(evidence.events.size(), 1u);
@@ -87,7 +87,7 @@ TEST(ReplayHostTest, AStepIsToldOnceAndBracketed) {
   }
 }
 
-TEST(ReplayHostTest, HasNothingToSayBeforeTheRun) {
+TEST(ReplayHostTest, HasNoEvidenceBeforeTheRun) {
   ReplayHost host(1, 0, kReference);
   EXPECT_TRUE(host.TakeEvidence(false).snapshots.empty());
   host.Reach(kStartNs, DriftingClock());

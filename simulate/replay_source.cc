@@ -16,8 +16,8 @@ constexpr uint32_t kTicksPerReport = 10;
 // How soon a batch that found no room is tried again.
 constexpr uint64_t kRoomRetryNs = 20'000'000;
 
-// Returns why simulated workers cannot take part; empty if they can.
-std::string WhyNotSimulated(const CaptureSpec& spec) {
+// Returns what of a capture is not simulated, so that workers refuse it; empty if nothing.
+std::string FindUnsimulated(const CaptureSpec& spec) {
   if (spec.mode != CaptureMode::kStream && spec.mode != CaptureMode::kContinuous)
     return "simulated workers stream; they have no rings to hold or to read";
   if (spec.conditions.by_execution()) return "simulated workers record by time, not by execution";
@@ -81,7 +81,7 @@ ReplaySource::Capture& ReplaySource::AddCapture(const SourceOrder& order) {
     Part& part = capture.parts[i];
     part.status.capture_id = order.capture_id;
     part.status.worker = workers_[i].info.identity;
-    const std::string why = WhyNotSimulated(order.spec);
+    const std::string why = FindUnsimulated(order.spec);
     if (!why.empty())
       Enter(part, CaptureWorkerState::kRefused, why, CaptureObstacle::kRuntimeRefused);
   }

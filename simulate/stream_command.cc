@@ -107,7 +107,7 @@ class StreamRun {
     }));
     RETURN_IF_ERROR(AwaitCapture());
     if (!interrupt_.is_set()) RETURN_IF_ERROR(Play());
-    // A capture of ours ends when all of it is delivered; somebody else's goes on.
+    // A capture of ours ends when all of it is delivered; somebody else's continues.
     RETURN_IF_ERROR(AwaitDelivery());
     if (capture_.capture_id().empty()) return absl::OkStatus();
     StopCapture();
@@ -145,6 +145,9 @@ class StreamRun {
   absl::Status AwaitCapture() {
     if (interrupt_.is_set()) return absl::OkStatus();
     if (options_.waits_for_capture) {
+      progress_.Clear();
+      fmt::print("job:      {}\n", fleet_->job());
+      std::fflush(stdout);  // for whoever starts the capture
       while (!interrupt_.is_set()) {
         ASSIGN_OR_RETURN(state_, fleet_->GetState({}));
         if (state_.recording > 0) break;
@@ -245,8 +248,10 @@ class StreamRun {
     uint64_t best = 0;
     uint64_t progress_ns = clock_.MonotonicNs();
     while (!is_abandoned_) {
+      const bool is_taken = fleet_->waiting() == 0;
+      fleet_->Flush();
       ASSIGN_OR_RETURN(state_, fleet_->GetState(capture_id_));
-      if (fleet_->waiting() == 0 && state_.unsent == 0) return absl::OkStatus();
+      if (is_taken && state_.unsent == 0) return absl::OkStatus();
       const uint64_t now_ns = clock_.MonotonicNs();
       const uint64_t settled = state_.events_stored + state_.events_lost + state_.events_refused;
       if (settled > best) progress_ns = now_ns;
@@ -373,6 +378,12 @@ absl::Status CheckStreamOptions(const StreamOptions& options) {
   if (!(options.speed >= StreamOptions::kSpeedMin && options.speed <= StreamOptions::kSpeedMax)) {
     return InvalidArgument("--speed is {:g}; it must be from {:g} to {:g}", options.speed,
                            StreamOptions::kSpeedMin, StreamOptions::kSpeedMax);
+  }
+  const bool has_role = options.security.has_tls() || !options.security.token_file.empty();
+  if (has_role && !options.waits_for_capture) {
+    return InvalidArgument(
+        "an agent's certificate or token may not start captures; add --wait-for-capture, and start "
+        "the capture as an operator");
   }
   const std::string problem = CheckPeerAddress(options.aggregator);
   if (!problem.empty()) return InvalidArgument("--aggregator {}", problem);

@@ -33,7 +33,7 @@ TEST(ReplayPaceTest, AFastRunEndsAtThePresent) {
   EXPECT_EQ(ReplayStartNs(plan, 20, kNowNs), kNowNs - 38'000'000'000);  // and 20 s of the hang
 }
 
-TEST(ReplayNeedsTest, SayWhatIsMissingAndWhatHelps) {
+TEST(ReplayNeedsTest, NameWhatIsMissingAndWhatHelps) {
   FleetPlan plan;
   plan.dp = 1'250;
   plan.tp = 4;
@@ -65,6 +65,9 @@ TEST(StreamOptionsTest, AreCheckedBeforeAnythingStarts) {
   options.aggregator = "collector.example:9400";  // in plain text
   EXPECT_FALSE(CheckStreamOptions(options).ok());
   options.aggregator = "127.0.0.1:9400";
+  options.security.token_file = "agent.token";
+  EXPECT_THAT(std::string(CheckStreamOptions(options).message()), HasSubstr("--wait-for-capture"));
+  options.security = {};
   std::filesystem::create_directory(options.out);
   std::ofstream(options.out + "/golden.json") << "{}";
   EXPECT_EQ(CheckStreamOptions(options).code(), absl::StatusCode::kAlreadyExists);

@@ -123,6 +123,7 @@ class StreamTest(FleetCase):
         self.assertEqual(process.returncode, 3, out + err)
         self.assertIn("interrupted at step", out)
         self.assertIn(" 0 not acknowledged", out)
+        self.assertRegex(out, r"job: +simulated-")
         self.assertFalse((self.fleet.dir / "run" / "golden.json").exists())
 
     def test_an_aggregator_that_is_not_there(self):

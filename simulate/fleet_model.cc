@@ -63,6 +63,13 @@ const char* RuntimeEventName(FleetEventType type) {
   return "";
 }
 
+uint64_t FleetClock::HostTime(uint64_t true_ns) const {
+  const double elapsed_ns = static_cast<double>(true_ns - start_ns);
+  int64_t error_ns = offset_ns + static_cast<int64_t>(elapsed_ns * drift);
+  if (true_ns >= step_true_ns) error_ns += step_ns;
+  return true_ns + static_cast<uint64_t>(error_ns);
+}
+
 FleetModel::FleetModel(FleetPlan plan, FleetOrder order) : plan_(std::move(plan)), order_(order) {
   assert(CheckFleetPlan(plan_).ok());
   const double step_ns = static_cast<double>(plan_.step_ns);
@@ -84,12 +91,14 @@ FleetModel::FleetModel(FleetPlan plan, FleetOrder order) : plan_(std::move(plan)
   const auto offset_max = static_cast<double>(plan_.clock_offset_max_ns);
   for (uint32_t instance = 0; instance < clocks_.size(); ++instance) {
     FleetDice dice(plan_.seed, kClockDice, instance);
+    clocks_[instance].start_ns = plan_.start_ns;
     clocks_[instance].offset_ns = static_cast<int64_t>(dice.Between(-offset_max, offset_max));
     clocks_[instance].drift =
         dice.Between(-plan_.clock_drift_max_ppm, plan_.clock_drift_max_ppm) * 1e-6;
   }
   for (const PlannedClock& clock : plan_.clocks) {
-    clocks_[clock.instance] = {.offset_ns = clock.offset_ns,
+    clocks_[clock.instance] = {.start_ns = plan_.start_ns,
+                               .offset_ns = clock.offset_ns,
                                .drift = clock.drift_ppm * 1e-6,
                                .step_ns = clock.step_ns,
                                .step_at = plan_.StepAt(clock.step_at)};
@@ -111,7 +120,7 @@ FleetModel::FleetModel(FleetPlan plan, FleetOrder order) : plan_(std::move(plan)
 
 bool FleetModel::RunStep(FleetSink& sink) {
   if (step_ == plan_.steps || has_stopped_) return false;
-  for (HostClock& clock : clocks_) {
+  for (FleetClock& clock : clocks_) {
     // Set between two steps of the fastest rank, so that spans of the others are across it.
     if (clock.step_at == step_) clock.step_true_ns = true_ns();
   }
@@ -131,14 +140,6 @@ uint64_t FleetModel::true_ns() const {
   uint64_t latest_ns = 0;
   for (const Rank& core : ranks_) latest_ns = std::max(latest_ns, core.time_ns);
   return latest_ns;
-}
-
-uint64_t FleetModel::HostTime(uint32_t rank, uint64_t true_ns) const {
-  const HostClock& clock = clocks_[plan_.instance_of(rank)];
-  const double elapsed_ns = static_cast<double>(true_ns - plan_.start_ns);
-  int64_t error_ns = clock.offset_ns + static_cast<int64_t>(elapsed_ns * clock.drift);
-  if (true_ns >= clock.step_true_ns) error_ns += clock.step_ns;
-  return true_ns + static_cast<uint64_t>(error_ns);
 }
 
 void FleetModel::ApplyFaults() {
@@ -476,16 +477,26 @@ CoreCondition FleetModel::Condition(uint32_t rank) const {
     condition.ended_at_ns = HostTime(rank, *core.stuck_ns);
   }
   condition.alive_at_ns = HostTime(rank, alive_ns);
-  if (core.lost > 0) {
-    condition.lost_events = core.lost_unknown ? 0 : core.lost;
-    condition.lost_unknown = core.lost_unknown;
-    condition.loss_begin_ns = HostTime(rank, core.lost_begin_ns);
-    condition.loss_end_ns = HostTime(rank, core.lost_end_ns);
+  const FleetLoss loss = LostSoFar(rank);
+  if (loss.events > 0) {
+    condition.lost_events = loss.is_unknown ? 0 : loss.events;
+    condition.lost_unknown = loss.is_unknown;
+    condition.loss_begin_ns = loss.begin_ns;
+    condition.loss_end_ns = loss.end_ns;
   }
   return condition;
 }
 
-std::string FleetModel::ModelName(uint16_t model) const {
+FleetLoss FleetModel::LostSoFar(uint32_t rank) const {
+  const Rank& core = ranks_[rank];
+  if (core.lost == 0) return {};
+  return {.events = core.lost,
+          .is_unknown = core.lost_unknown,
+          .begin_ns = HostTime(rank, core.lost_begin_ns),
+          .end_ns = HostTime(rank, core.lost_end_ns)};
+}
+
+std::string FleetModel::ModelName(uint16_t model) {
   static constexpr const char* kParts[] = {"forward", "backward", "optimizer"};
   return fmt::format("simulated/stage{}/{}.neff", model / 3, kParts[model % 3]);
 }

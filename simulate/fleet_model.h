@@ -48,6 +48,27 @@ struct FleetEvent {
   uint64_t bytes = 0;  // of kTensorWrite and kMemory
 };
 
+// The clock of one instance. A plain value; times are in ns.
+struct FleetClock {
+  uint64_t start_ns = 0;  // of the run, true time, from which it drifts
+  int64_t offset_ns = 0;
+  double drift = 0;
+  int64_t step_ns = 0;                 // by which it is set …
+  uint64_t step_true_ns = UINT64_MAX;  // … at this true time; UINT64_MAX: not yet, or never
+  uint32_t step_at = UINT32_MAX;       // the number of the training step before which it is set
+
+  // Returns a true time as this clock shows it.
+  uint64_t HostTime(uint64_t true_ns) const;
+};
+
+// What was lost of a rank's events. Times are those of its host.
+struct FleetLoss {
+  uint64_t events = 0;  // counted or not
+  bool is_unknown = false;
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = 0;
+};
+
 // Gets the events of a fleet. An interface, because stores, files and the rule are fed alike.
 class FleetSink {
  public:
@@ -84,16 +105,24 @@ class FleetModel {
   // The true time that the run has reached; after Finish the end of the capture.
   uint64_t true_ns() const;
   // Returns a true time as the clock of the rank's instance shows it.
-  uint64_t HostTime(uint32_t rank, uint64_t true_ns) const;
+  uint64_t HostTime(uint32_t rank, uint64_t true_ns) const {
+    return clocks_[plan_.instance_of(rank)].HostTime(true_ns);
+  }
+  const FleetClock& clock(uint32_t instance) const { return clocks_[instance]; }
   // For how long a rank has waited for others in all, and since when it is stuck, if it is.
   uint64_t wait_ns(uint32_t rank) const { return ranks_[rank].wait_ns; }
   std::optional<uint64_t> stuck_since_ns(uint32_t rank) const { return ranks_[rank].stuck_ns; }
   // What is known about a rank besides its events, after Finish.
   CoreCondition Condition(uint32_t rank) const;
   bool is_missing(uint32_t rank) const { return ranks_[rank].is_missing; }
+  // Return what has happened so far: what was lost of a rank's events, whether its agent has fallen
+  // silent, and whether its process has ended.
+  FleetLoss LostSoFar(uint32_t rank) const;
+  bool is_silent(uint32_t rank) const { return ranks_[rank].silent_since_ns.has_value(); }
+  bool has_ended(uint32_t rank) const { return ranks_[rank].has_ended; }
   // The events that holes have taken away so far.
   uint64_t dropped() const { return dropped_; }
-  std::string ModelName(uint16_t model) const;
+  static std::string ModelName(uint16_t model);
 
  private:
   enum class Part : uint8_t { kForward = 0, kBackward = 1, kOptimizer = 2 };
@@ -104,13 +133,6 @@ class FleetModel {
     double input = 0;
     double memory = 0;
     double code = 0;
-  };
-  struct HostClock {
-    int64_t offset_ns = 0;
-    double drift = 0;
-    int64_t step_ns = 0;
-    uint64_t step_true_ns = UINT64_MAX;
-    uint32_t step_at = UINT32_MAX;  // number of the step
   };
   // A rank while it runs. Times are true.
   struct Rank {
@@ -172,7 +194,7 @@ class FleetModel {
   double data_transfer_ns_ = 0;
   std::vector<double> weights_;  // by stage
   std::vector<Rank> ranks_;
-  std::vector<HostClock> clocks_;              // by instance
+  std::vector<FleetClock> clocks_;             // by instance
   std::vector<Excess> excess_;                 // by rank
   std::vector<double> data_;                   // by replica: length of this step's sequences
   std::vector<double> stage_excess_;           // by stage

@@ -95,6 +95,7 @@ struct FleetPlan {
   uint32_t instances() const { return (ranks() + cores_per_instance() - 1) / cores_per_instance(); }
   uint32_t process_of(uint32_t rank) const { return rank / cores_per_process; }
   uint32_t instance_of(uint32_t rank) const { return rank / cores_per_instance(); }
+  uint32_t core_of(uint32_t rank) const { return rank % cores_per_process; }  // in its process
   uint32_t stage_of(uint32_t rank) const { return rank / tp % pp; }
   uint32_t replica_of(uint32_t rank) const { return rank / tp / pp; }
   uint32_t tensor_rank_of(uint32_t rank) const { return rank % tp; }

@@ -5,7 +5,10 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <span>
@@ -337,6 +340,14 @@ absl::StatusOr<Golden> ParseGolden(std::string_view text) {
   if (auto status = ReadFaults(document, golden.faults); !status.ok()) return status;
   if (auto status = ReadHoles(document, golden.holes); !status.ok()) return status;
   return golden;
+}
+
+absl::Status WriteGolden(const std::string& path, const FleetPlan& plan) {
+  std::ofstream file(path, std::ios::binary);
+  file << GoldenToJson(MeasuredGolden(plan));
+  file.close();
+  if (!file) return absl::UnavailableError(fmt::format("{}: {}", path, std::strerror(errno)));
+  return absl::OkStatus();
 }
 
 }  // namespace neurontrace

@@ -62,6 +62,8 @@ Golden PlannedGolden(const FleetPlan& plan);
 // faults, which takes as long as that many runs.
 Golden MeasuredGolden(const FleetPlan& plan);
 
+// Writes MeasuredGolden of a plan as a file. Fails with UNAVAILABLE and the file's name.
+absl::Status WriteGolden(const std::string& path, const FleetPlan& plan);
 std::string GoldenToJson(const Golden& golden);
 // Fails with INVALID_ARGUMENT, naming the member, if it is no such text, or of a newer version.
 absl::StatusOr<Golden> ParseGolden(std::string_view json);

@@ -6,11 +6,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,12 +17,14 @@
 #include "lib/base/small_file.h"
 #include "lib/base/status.h"
 #include "lib/trace/chunk_format.h"
+#include "lib/wire/channel_security.h"
 #include "simulate/answers.h"
 #include "simulate/fleet_model.h"
 #include "simulate/golden.h"
 #include "simulate/kineto_writer.h"
 #include "simulate/score.h"
 #include "simulate/store_writer.h"
+#include "simulate/stream_command.h"
 
 namespace neurontrace {
 namespace {
@@ -41,10 +40,11 @@ constexpr char kFooter[] =
     "  neurontrace-simulate score run/golden.json answers.json\n"
     "\n"
     "docs/user/replay_kit.md describes the files.";
-constexpr char kPlanFooter[] =
+constexpr char kKindsHelp[] =
     "KIND of a fault: slow-core, slow-host, slow-process, input-stall, memory-stall, host-code,\n"
     "slow-collective, uneven-role, uneven-data, hang-not-entered, hang-inside, dead-worker,\n"
-    "device-error. KIND of a hole: losses, unknown-losses, missing, late-agent, wrong-ids.\n"
+    "device-error. KIND of a hole: losses, unknown-losses, missing, late-agent, wrong-ids.\n";
+constexpr char kPlanExamples[] =
     "\n"
     "Examples:\n"
     "  neurontrace-simulate plan --out run --fault slow-core@17:50+25-100\n"
@@ -52,6 +52,19 @@ constexpr char kPlanFooter[] =
     "      --fault hang-not-entered@600+90-100\n"
     "  neurontrace-simulate plan --out run --hole losses@0-31+50-60 --clock 1:250,20,-40000@50\n"
     "  neurontrace-simulate plan --out run --kineto --fault input-stall@5:100";
+constexpr char kStreamExamples[] =
+    "\n"
+    "Exit code: 0 everything was acknowledged; 1 it failed; 2 wrong usage; 3 it was interrupted, "
+    "or\n"
+    "a part was not acknowledged.\n"
+    "\n"
+    "Examples:\n"
+    "  neurontrace-simulate stream --out run --fault slow-core@17:50\n"
+    "  neurontrace why ID --json > answers.json\n"
+    "  neurontrace-simulate score run/golden.json answers.json\n"
+    "  neurontrace-simulate stream --out run --speed 20 --dp 32 --pp 4 --tp 8 \\\n"
+    "      --hole losses@0-31+50-60 --clock 1:250,20,-40000@50 --aggregator collector:9400 \\\n"
+    "      --tls-ca ca.pem --tls-cert agent.pem --tls-key agent.key --wait-for-capture";
 constexpr char kScoreFooter[] =
     "Exit code: 0 every fault is named exactly and nobody else; 1 an innocent is named, or a file\n"
     "cannot be read; 3 a fault is missed, refused or not named exactly.\n"
@@ -60,10 +73,10 @@ constexpr char kScoreFooter[] =
     "  neurontrace-simulate score run/golden.json answers.json\n"
     "  neurontrace-simulate score run/golden.json other_tool.csv";
 
-struct PlanOptions {
+// Options of the fleet, shared by `plan` and `stream`.
+struct FleetOptions {
   FleetPlan plan;
   std::string out;
-  bool has_kineto = false;
   bool is_quiet = false;
   double step_ms = 500;
   double hang_s = 20;
@@ -76,16 +89,27 @@ struct PlanOptions {
   std::vector<std::string> clocks;
 };
 
+struct PlanOptions {
+  FleetOptions fleet;
+  bool has_kineto = false;
+};
+
+// Canaries, which show that a stream is alive, come every minute: a hang has to last longer to be
+// seen.
+constexpr double kStreamedHangSeconds = 75;
+
+struct StreamOptionTexts {
+  FleetOptions fleet{.hang_s = kStreamedHangSeconds};
+  StreamOptions stream;
+};
+
 struct ScoreOptions {
   std::string golden;
   std::string answers;
 };
 
-void AddPlanOptions(CLI::App& app, PlanOptions& options) {
+void AddFleetOptions(CLI::App& app, FleetOptions& options) {
   FleetPlan& plan = options.plan;
-  app.add_option("--out", options.out, "New directory for store/ (or kineto/) and golden.json")
-      ->required();
-  app.add_flag("--kineto", options.has_kineto, "Write Kineto-style JSON files instead of a store");
   app.add_option("--dp", plan.dp, "Data-parallel replicas")->capture_default_str();
   app.add_option("--pp", plan.pp, "Pipeline stages")->capture_default_str();
   app.add_option("--tp", plan.tp, "Tensor-parallel ranks")->capture_default_str();
@@ -122,10 +146,34 @@ void AddPlanOptions(CLI::App& app, PlanOptions& options) {
   app.add_option("--clock", options.clocks,
                  "INSTANCE:OFFSET_US,DRIFT_PPM[,STEP_US@PERCENT]; several times");
   app.add_flag("--quiet", options.is_quiet, "No progress");
-  app.footer(kPlanFooter);
 }
 
-absl::StatusOr<FleetPlan> MakePlan(PlanOptions& options) {
+void AddPlanOptions(CLI::App& app, PlanOptions& options) {
+  app.add_option("--out", options.fleet.out,
+                 "New directory for store/ (or kineto/) and golden.json")
+      ->required();
+  app.add_flag("--kineto", options.has_kineto, "Write Kineto-style JSON files instead of a store");
+  AddFleetOptions(app, options.fleet);
+  app.footer(fmt::format("{}{}", kKindsHelp, kPlanExamples));
+}
+
+void AddStreamOptions(CLI::App& app, StreamOptionTexts& options) {
+  StreamOptions& stream = options.stream;
+  app.add_option("--out", options.fleet.out, "New directory for golden.json; spools while it runs")
+      ->required();
+  app.add_option("--aggregator", stream.aggregator, "Address of the aggregator, HOST:PORT")
+      ->envname("NEURONTRACE_AGGREGATOR")
+      ->capture_default_str();
+  app.add_option("--speed", stream.speed, "How much faster than real time, 0.1 to 100")
+      ->capture_default_str();
+  app.add_flag("--wait-for-capture", stream.waits_for_capture,
+               "Begin with a capture that somebody else starts, instead of one of its own");
+  AddFleetOptions(app, options.fleet);
+  AddSecurityOptions(app, stream.security, ChannelSide::kClient);
+  app.footer(fmt::format("{}{}", kKindsHelp, kStreamExamples));
+}
+
+absl::StatusOr<FleetPlan> MakePlan(const FleetOptions& options) {
   FleetPlan plan = options.plan;
   // Out of range values become what CheckFleetPlan refuses.
   const auto scaled = [](double value, double factor) {
@@ -153,14 +201,6 @@ absl::StatusOr<FleetPlan> MakePlan(PlanOptions& options) {
   return plan;
 }
 
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) return absl::UnavailableError(fmt::format("{}: {}", path, std::strerror(errno)));
-  return absl::OkStatus();
-}
-
 void RunModel(FleetModel& model, FleetSink& sink, bool is_quiet) {
   cli::ProgressLine progress(!is_quiet && isatty(STDERR_FILENO) == 1);
   const uint32_t steps = model.plan().steps;
@@ -172,32 +212,34 @@ void RunModel(FleetModel& model, FleetSink& sink, bool is_quiet) {
 }
 
 absl::Status WriteRun(const FleetPlan& plan, const PlanOptions& options) {
+  const std::string& out = options.fleet.out;
+  const bool is_quiet = options.fleet.is_quiet;
   std::error_code error;
-  std::filesystem::create_directories(options.out, error);
-  if (error) return absl::UnavailableError(fmt::format("{}: {}", options.out, error.message()));
+  std::filesystem::create_directories(out, error);
+  if (error) return absl::UnavailableError(fmt::format("{}: {}", out, error.message()));
   FleetModel model(plan);
   if (options.has_kineto) {
-    const std::string directory = options.out + "/kineto";
+    const std::string directory = out + "/kineto";
     if (!std::filesystem::create_directory(directory, error)) {
       return absl::AlreadyExistsError(fmt::format("{}: {}; name a new directory with --out",
                                                   directory,
                                                   error ? error.message() : "it exists"));
     }
     KinetoWriter writer(directory, model);
-    RunModel(model, writer, options.is_quiet);
+    RunModel(model, writer, is_quiet);
     RETURN_IF_ERROR(writer.Finish());
     fmt::print("files:    {}\n", directory);
   } else {
-    const std::string directory = options.out + "/store";
+    const std::string directory = out + "/store";
     ASSIGN_OR_RETURN(const auto writer, StoreWriter::Create(directory, model));
-    RunModel(model, *writer, options.is_quiet);
+    RunModel(model, *writer, is_quiet);
     RETURN_IF_ERROR(writer->Finish());
     fmt::print("store:    {}\ncapture:  {}\nevents:   {} in {:.1f} MB\n", directory,
                writer->capture_id().ToString(), writer->events_written(),
                static_cast<double>(writer->bytes_written()) / 1e6);
   }
-  const std::string golden = options.out + "/golden.json";
-  RETURN_IF_ERROR(WriteFile(golden, GoldenToJson(MeasuredGolden(plan))));
+  const std::string golden = out + "/golden.json";
+  RETURN_IF_ERROR(WriteGolden(golden, plan));
   fmt::print("truth:    {}\n", golden);
   return absl::OkStatus();
 }
@@ -207,11 +249,21 @@ int ReportError(const absl::Status& status, int code) {
   return code;
 }
 
-int RunPlanCommand(PlanOptions& options) {
-  const auto plan = MakePlan(options);
+int RunPlanCommand(const PlanOptions& options) {
+  const auto plan = MakePlan(options.fleet);
   if (!plan.ok()) return ReportError(plan.status(), kExitUsage);
   const absl::Status status = WriteRun(*plan, options);
   return status.ok() ? 0 : ReportError(status, kExitWrong);
+}
+
+int RunStreamCommand(StreamOptionTexts& options) {
+  auto plan = MakePlan(options.fleet);
+  if (!plan.ok()) return ReportError(plan.status(), kExitUsage);
+  options.stream.plan = *std::move(plan);
+  options.stream.out = options.fleet.out;
+  options.stream.is_quiet = options.fleet.is_quiet;
+  const absl::Status status = CheckStreamOptions(options.stream);
+  return status.ok() ? RunStream(options.stream) : ReportError(status, kExitUsage);
 }
 
 absl::StatusOr<Score> ScoreFiles(const ScoreOptions& options, Golden& golden) {
@@ -252,8 +304,8 @@ int RunSimulateCommand(int argc, char** argv) {
   // The store warns of files that a new one does not have yet; its errors come as statuses.
   spdlog::set_level(spdlog::level::err);
   CLI::App app(
-      "Writes traces of a simulated training fleet with planted faults, beside the truth, and "
-      "scores the answers of a tool.",
+      "Writes traces of a simulated training fleet with planted faults, or streams them to an "
+      "aggregator, beside the truth, and scores the answers of a tool.",
       "neurontrace-simulate");
   app.set_version_flag("--version",
                        BuildFacts("neurontrace-simulate", {{"chunk", chunk_format::kVersion}}));
@@ -263,6 +315,10 @@ int RunSimulateCommand(int argc, char** argv) {
   CLI::App& plan_command =
       *app.add_subcommand("plan", "Write a run with planted faults, and its truth");
   AddPlanOptions(plan_command, plan);
+  StreamOptionTexts stream;
+  CLI::App& stream_command = *app.add_subcommand(
+      "stream", "Play a run with planted faults to a running aggregator, as agents would");
+  AddStreamOptions(stream_command, stream);
   ScoreOptions score;
   CLI::App& score_command =
       *app.add_subcommand("score", "Compare a tool's answers with the truth of a run");
@@ -277,7 +333,8 @@ int RunSimulateCommand(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
-  return plan_command.parsed() ? RunPlanCommand(plan) : RunScoreCommand(score);
+  if (plan_command.parsed()) return RunPlanCommand(plan);
+  return stream_command.parsed() ? RunStreamCommand(stream) : RunScoreCommand(score);
 }
 
 }  // namespace neurontrace

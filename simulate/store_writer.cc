@@ -5,7 +5,6 @@
 
 #include <array>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "aggregator/store/foreign_stops.h"
@@ -13,6 +12,7 @@
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 #include "neurontrace/v1/chunk.pb.h"
+#include "simulate/fleet_rows.h"
 
 namespace neurontrace {
 namespace {
@@ -20,130 +20,47 @@ namespace {
 // Events that wait for their chunks, over all ranks: about 45 MB.
 constexpr size_t kWaitingMax = 500'000;
 constexpr size_t kChunksPerPut = 256;
-constexpr auto kU = ValueType::kUint;
-constexpr auto kS = ValueType::kString;
-
-struct TypeKeys {
-  std::vector<ShapeKey> start;
-  std::vector<ShapeKey> stop;
-};
-
-std::vector<ShapeKey> Keys(std::initializer_list<std::pair<std::string_view, ValueType>> keys) {
-  std::vector<ShapeKey> list;
-  for (const auto& [name, type] : keys) list.push_back({name, type, KeyScope::kData});
-  return list;
-}
-
-// The runtime's attributes of each type: fleet_model.h's order.
-std::array<TypeKeys, kFleetEventTypes> MakeTypeKeys() {
-  const auto model = Keys({{"model_id", kU}, {"model_name", kS}});
-  const auto block = Keys({{"exec_id", kU}, {"model_id", kU}, {"model_name", kS}});
-  const auto ticks = Keys({{"nc_timestamp_ns", kU}});
-  return {{{model, {}},
-           {block, {}},
-           {block, {}},
-           {Keys({{"device_core_idx", kU},
-                  {"exec_id", kU},
-                  {"nc_timestamp_ns", kU},
-                  {"model_id", kU},
-                  {"model_name", kS}}),
-            ticks},
-           {Keys({{"gid", kU},
-                  {"op_id", kU},
-                  {"exec_id", kU},
-                  {"nc_timestamp_ns", kU},
-                  {"algorithm", kS}}),
-            ticks},
-           {Keys({{"nc_timestamp_ns", kU}, {"model_id", kU}}), ticks},
-           {Keys({{"exec_id", kU}, {"nec_dev_id", kU}}), {}},
-           {Keys({{"tensor_id", kU}, {"size", kU}}), {}},
-           {Keys({{"tensor_id", kU}, {"size", kU}}), {}},
-           {Keys({{"device_core_idx", kU}, {"exec_id", kU}, {"nc_timestamp_ns", kU}}), {}}}};
-}
-
-constexpr uint32_t kPresent = ((1u << kFieldCount) - 1) & ~FieldBit(Field::kNrtaSeqId);
-
-AttributeValue Number(uint64_t bits) { return {bits, {}}; }
+constexpr char kBootId[] = "simulated";
 
 }  // namespace
 
 // Turns events of one rank into the columns of a chunk.
 class StoreWriter::Encoder {
  public:
-  explicit Encoder(const FleetModel& model) : model_(model), keys_(MakeTypeKeys()) {
-    for (uint16_t i = 0; i < model.plan().pp * 3; ++i) names_.push_back(model.ModelName(i));
-  }
+  explicit Encoder(const FleetPlan& plan) : rows_(plan) {}
 
-  absl::StatusOr<EncodedColumns> Encode(uint32_t rank, std::span<const FleetEvent> events,
-                                        uint64_t& rows) {
-    for (auto& pair : shapes_) pair = {EventChunkBuilder::kNoShape, EventChunkBuilder::kNoShape};
+  // `rows` is the number of the rank's rows so far, and is increased.
+  absl::StatusOr<EncodedColumns> Encode(std::span<const FleetEvent> events, uint64_t& rows) {
+    shapes_.fill(EventChunkBuilder::kNoShape);
     for (const FleetEvent& event : events) {
-      const bool is_instant = event.type == FleetEventType::kError;
-      const uint64_t span = Id(rank, rows);
-      RETURN_IF_ERROR(Append(rank, event, true, span, rows));
-      if (!is_instant && !event.is_open) RETURN_IF_ERROR(Append(rank, event, false, span, rows));
+      const uint64_t start_row = rows++;
+      RETURN_IF_ERROR(Append(rows_.Start(event, start_row)));
+      const auto stop = rows_.Stop(event, rows, start_row);
+      if (!stop) continue;
+      ++rows;
+      RETURN_IF_ERROR(Append(*stop));
     }
     return builder_.Finish();
   }
 
  private:
-  uint64_t CoreOf(uint32_t rank) const { return rank % model_.plan().cores_per_process; }
-  uint64_t Id(uint32_t rank, uint64_t row) const { return CoreOf(rank) << 50 | row; }
-
-  absl::Status Append(uint32_t rank, const FleetEvent& event, bool is_start, uint64_t span,
-                      uint64_t& rows) {
-    const auto type = static_cast<size_t>(event.type);
-    EventChunkBuilder::ShapeId& shape = shapes_[type][is_start ? 0 : 1];
+  absl::Status Append(const FleetRow& row) {
+    EventChunkBuilder::ShapeId& shape = shapes_[row.shape];
     if (shape == EventChunkBuilder::kNoShape) {
-      Phase phase = is_start ? Phase::kStart : Phase::kStop;
-      if (event.type == FleetEventType::kError) phase = Phase::kInstant;
-      ASSIGN_OR_RETURN(shape,
-                       builder_.InternShape({RuntimeEventName(event.type), phase, kPresent, 0,
-                                             is_start ? keys_[type].start : keys_[type].stop}));
+      ASSIGN_OR_RETURN(shape, builder_.InternShape(rows_.shape(row.shape)));
     }
-    EventFields fields;
-    fields.timestamp_ns = is_start ? event.start_ns : event.end_ns;
-    fields.id = Id(rank, rows);
-    fields.nc_local_id = rows++;
-    fields.tracking_id = span;
-    fields.thread_id = 1'000 + CoreOf(rank);
-    fields.worker_gid = rank;
-    values_.clear();
-    FillValues(rank, event, is_start ? keys_[type].start : keys_[type].stop, fields.timestamp_ns);
-    return builder_.Append(shape, fields, values_);
+    return builder_.Append(shape, row.fields, row.values);
   }
 
-  void FillValues(uint32_t rank, const FleetEvent& event, const std::vector<ShapeKey>& keys,
-                  uint64_t time_ns) {
-    for (const ShapeKey& key : keys) {
-      if (key.name == "model_id") values_.push_back(Number(event.model + 1));
-      if (key.name == "model_name") values_.push_back({0, names_[event.model]});
-      if (key.name == "exec_id") values_.push_back(Number(event.exec_id));
-      if (key.name == "op_id") values_.push_back(Number(static_cast<uint64_t>(event.op)));
-      if (key.name == "gid") values_.push_back(Number(event.group));
-      if (key.name == "algorithm") values_.push_back({0, "ring"});
-      if (key.name == "device_core_idx" || key.name == "nec_dev_id")
-        values_.push_back(Number(CoreOf(rank)));
-      if (key.name == "tensor_id") values_.push_back(Number(0x7f3a'4000'0000 + event.exec_id % 64));
-      if (key.name == "size") values_.push_back(Number(event.bytes));
-      // The device counts from its start, by its own clock.
-      if (key.name == "nc_timestamp_ns")
-        values_.push_back(Number(time_ns - model_.plan().start_ns / 2));
-    }
-  }
-
-  const FleetModel& model_;
-  const std::array<TypeKeys, kFleetEventTypes> keys_;
-  std::vector<std::string> names_;
+  FleetRows rows_;
   EventChunkBuilder builder_;
-  std::array<std::array<EventChunkBuilder::ShapeId, 2>, kFleetEventTypes> shapes_ = {};
-  std::vector<AttributeValue> values_;
+  std::array<EventChunkBuilder::ShapeId, FleetRows::kShapes> shapes_ = {};
 };
 
 StoreWriter::StoreWriter(std::unique_ptr<Store> store, const FleetModel& model)
     : store_(std::move(store)),
       model_(model),
-      encoder_(std::make_unique<Encoder>(model)),
+      encoder_(std::make_unique<Encoder>(model.plan())),
       streams_(model.plan().ranks()) {}
 StoreWriter::~StoreWriter() = default;
 
@@ -175,23 +92,6 @@ absl::Status StoreWriter::Begin() {
   return store_->captures().Put(record_, true);
 }
 
-WorkerIdentity StoreWriter::WorkerOf(uint32_t rank) const {
-  const FleetPlan& plan = model_.plan();
-  const uint32_t pid = 1'000 + plan.process_of(rank) % plan.processes_per_instance;
-  return {.instance_id = fmt::format("i-{:017x}", plan.instance_of(rank) + 1),
-          .boot_id = "simulated",
-          .pid = pid,
-          .start_time_ticks = 1};
-}
-
-StreamIdentity StoreWriter::IdentityOf(uint32_t rank) const {
-  const WorkerIdentity worker = WorkerOf(rank);
-  return {.agent_id = worker.instance_id,
-          .worker = worker,
-          .kind = StreamKind::kNeuronCore,
-          .nc_idx = rank % model_.plan().cores_per_process};
-}
-
 void StoreWriter::Take(std::span<const FleetEvent> events) {
   for (const FleetEvent& event : events) streams_[event.rank].events.push_back(event);
   waiting_ += events.size();
@@ -209,15 +109,15 @@ absl::Status StoreWriter::WriteAll() {
 absl::Status StoreWriter::WriteChunk(uint32_t rank, ChunkHeader header) {
   Stream& stream = streams_[rank];
   header.capture_id = record_.id;
-  header.stream = IdentityOf(rank);
+  const FleetPlan& plan = model_.plan();
+  header.stream = FleetStream(plan, rank, FleetWorker(plan, rank, kBootId).instance_id, kBootId);
   header.sequence = stream.sequence++;
   header.events_before = stream.rows;
   header.producer_version = "neurontrace-simulate " NEURONTRACE_VERSION;
-  header.rank_evidence = {{RankSource::kCommunicator, rank, model_.plan().ranks(), "simulated"}};
+  header.rank_evidence = FleetRankEvidence(plan, rank);
   Chunk chunk;
   if (!stream.events.empty()) {
-    ASSIGN_OR_RETURN(const EncodedColumns columns,
-                     encoder_->Encode(rank, stream.events, stream.rows));
+    ASSIGN_OR_RETURN(const EncodedColumns columns, encoder_->Encode(stream.events, stream.rows));
     stream.events.clear();
     header.event_count = columns.event_count;
     header.first_timestamp_ns = columns.first_timestamp_ns;
@@ -262,7 +162,7 @@ void StoreWriter::AddParts() {
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     if (model_.is_missing(rank)) continue;
     const CoreCondition condition = model_.Condition(rank);
-    const WorkerIdentity worker = WorkerOf(rank);
+    const WorkerIdentity worker = FleetWorker(plan, rank, kBootId);
     const bool is_silent =
         !condition.has_ended && condition.alive_at_ns < model_.HostTime(rank, model_.true_ns());
     if (record_.agents.empty() || record_.agents.back().instance_id != worker.instance_id) {

@@ -55,8 +55,6 @@ class StoreWriter final : public FleetSink {
   // Writes a chunk with the rank's events; without any, a canary or the stream's end.
   absl::Status WriteChunk(uint32_t rank, ChunkHeader header);
   absl::Status Put();
-  StreamIdentity IdentityOf(uint32_t rank) const;
-  WorkerIdentity WorkerOf(uint32_t rank) const;
   void AddParts();
 
   const std::unique_ptr<Store> store_;

@@ -49,6 +49,7 @@
 namespace neurontrace {
 
 class AgentPods;
+class AgentStacks;
 
 // The composition root of neurontrace-agent: builds every component of one agent, connects them,
 // and owns them all. As the observer of the control session it passes what the aggregator wants to
@@ -122,6 +123,7 @@ class Agent final : private ControlObserver, private PostHandler {
   void AddSpoolCursors(CaptureResume& resume) override;
   bool IsDelivered(const CaptureId& capture_id) const override;
   void OnTriggers(const std::vector<TriggerRule>& rules, uint64_t version) override;
+  void OnCollectStacks(const StacksOrder& order) override;
 
   // Fails with FAILED_PRECONDITION if the spool holds chunks for an aggregator with another store
   // and --spool-adopt is not given. Otherwise records `aggregator_id` as the owner of the spool.
@@ -190,6 +192,7 @@ class Agent final : private ControlObserver, private PostHandler {
   std::unique_ptr<DiskRoom> spool_room_;  // null: there is no spool
   DeliveryMetrics delivery_metrics_;
   std::unique_ptr<AgentPods> pods_;  // null: the kubelet is not asked
+  std::unique_ptr<AgentStacks> stacks_;
   const uint64_t began_monotonic_ns_ = clock_.MonotonicNs();
   bool ending_ = false;
   uint64_t clocks_deadline_ns_ = 0;  // once it ends: for the last evidence

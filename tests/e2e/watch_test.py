@@ -17,12 +17,12 @@ PER_SECOND = 10
 AHEAD = 8 * PER_SECOND  # executions until all wait
 
 
-class WatchTest(FleetCase):
-    def start_job(self, *options, aggregator=()):
+class WatchFleet(FleetCase):
+    def start_job(self, *options, aggregator=(), agent_options=()):
         """Eight ranks on four instances that begin together, so that their executions have the same numbers."""
         self.fleet.start_aggregator(*aggregator)
         names = [f"i-{i:04x}" for i in range(1, 5)]
-        self.start_instances(*names)
+        self.start_instances(*names, agent_options=agent_options)
         start = time.time_ns() + 5_000_000_000
         workers = [self.fleet.start_worker(
             name, "--cores", 2, "--rank-start", 2 * i, "--world-size", 8, "--start-at", start, "--mix", "graph",
@@ -67,6 +67,8 @@ class WatchTest(FleetCase):
     def ranks(self, verdict):
         return sorted(int(core["worker_gid"]) for core in verdict["suspects"])
 
+
+class WatchTest(WatchFleet):
     def test_names_the_straggler_and_nobody_else(self):
         self.start_job("--straggler-rank", STRAGGLER, "--straggler-extra-us", 4000)
         self.watch_on()

@@ -290,8 +290,8 @@ class AgentPods final : private PodWorkers {
   std::thread thread_;
 };
 
-// Reads the stacks of workers for the aggregator: reports each worker's outcome, and hands over what
-// the program printed as an artifact of the capture. On the agent's sequence.
+// Reads the stacks of workers for the aggregator: reports each worker's outcome, and hands over
+// what the program printed as an artifact of the capture. On the agent's sequence.
 class AgentStacks final : private StacksSink {
  public:
   // All references outlive this; the registry owns the metrics.

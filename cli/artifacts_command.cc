@@ -86,7 +86,8 @@ int Save(Context& context, const v1::GetArtifactRequest& request, const std::str
     const bool is_closed = std::fclose(file) == 0;
     const bool is_whole = written.ok() && status.ok() && is_closed;
     if (!is_whole || std::rename(part.c_str(), path.c_str()) != 0) {
-      if (is_whole || !is_closed) written = FailedPrecondition("{}: {}", path, std::strerror(errno));
+      if (is_whole || !is_closed)
+        written = FailedPrecondition("{}: {}", path, std::strerror(errno));
       std::remove(part.c_str());
     }
   }

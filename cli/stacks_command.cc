@@ -132,7 +132,8 @@ void AddStacksCommand(CLI::App& app, Context& context, Run& run) {
       ->add_option("--worker-gid", options->worker_gids,
                    "Only workers that have a core with one of these global ranks: 0-7,64")
       ->check(NotEmpty("omit it for all ranks"));
-  command->add_flag("--show", options->shows, "Show the newest stacks of the capture; read nothing");
+  command->add_flag("--show", options->shows,
+                    "Show the newest stacks of the capture; read nothing");
   command->add_flag("--json", options->json, "The same as --output json");
   command->footer(
       "Examples:\n"

@@ -165,7 +165,7 @@ std::string FormatStackTree(const v1::StacksReport& report) {
     const std::string frame =
         node.function().empty() ? "(ends here)"
         : node.file().empty()   ? Clean(node.function())
-                                : fmt::format("{} ({})", Clean(node.function()), Clean(node.file()));
+                              : fmt::format("{} ({})", Clean(node.function()), Clean(node.file()));
     text += fmt::format("{:>6} {} {}{}\n", node.members_size(), node.is_odd() ? '*' : ' ',
                         std::string(std::min<size_t>(node.depth(), 64), ' '), frame);
   }

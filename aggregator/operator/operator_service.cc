@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "aggregator/certificate/job_ranks.h"
 #include "aggregator/access/visibility.h"
+#include "aggregator/certificate/job_ranks.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/operator/clock_message.h"
@@ -626,8 +626,9 @@ absl::StatusOr<CaptureRecord> OperatorService::RunningWatch(const std::string& j
       if (!newest || record.started_realtime_ns > newest->started_realtime_ns) newest = record;
     });
     if (newest) return *std::move(newest);
-    return FailedPrecondition("no watch is on; start it with `neurontrace watch on`, or name a "
-                              "capture");
+    return FailedPrecondition(
+        "no watch is on; start it with `neurontrace watch on`, or name a "
+        "capture");
   });
 }
 
@@ -656,7 +657,8 @@ grpc::Status OperatorService::CollectStacks(grpc::ServerContext* context,
         if (!status.framework) recorded.insert(status.worker);
       }
       for (const auto& [agent_id, agent] : coordinator.registry().agents()) {
-        for (const auto& [identity, worker] : agent.connection ? agent.workers : agent.last_workers) {
+        for (const auto& [identity, worker] :
+             agent.connection ? agent.workers : agent.last_workers) {
           if (recorded.contains(identity) && CanSee(caller, worker) && Selects(chosen, worker)) {
             workers.push_back(identity);
           }

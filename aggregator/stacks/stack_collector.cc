@@ -53,9 +53,9 @@ absl::StatusOr<v1::StacksReport> StackCollector::Collect(const CaptureId& captur
     return InvalidArgument("{} workers are selected; the limit is {}: choose with --worker-gid",
                            workers.size(), limits::kStacksWorkersMax);
   }
-  const bool is_under_way = std::any_of(
-      collections_.begin(), collections_.end(),
-      [&capture](const auto& entry) { return entry.second.capture == capture; });
+  const bool is_under_way =
+      std::any_of(collections_.begin(), collections_.end(),
+                  [&capture](const auto& entry) { return entry.second.capture == capture; });
   if (is_under_way || collections_.size() >= limits::kStacksCollectionsMax) {
     metrics_.refused.Increment();
     return FailedPrecondition("stacks of {} are being collected; try again in a minute",
@@ -86,9 +86,8 @@ absl::StatusOr<v1::StacksReport> StackCollector::Collect(const CaptureId& captur
   return report;
 }
 
-void StackCollector::AddMember(
-    const WorkerIdentity& worker, Collection& collection,
-    std::map<ConnectionId, std::vector<WorkerIdentity>>& orders) const {
+void StackCollector::AddMember(const WorkerIdentity& worker, Collection& collection,
+                               std::map<ConnectionId, std::vector<WorkerIdentity>>& orders) const {
   v1::StacksReport& report = collection.report;
   const auto index = static_cast<uint32_t>(report.members_size());
   v1::StacksMember& member = *report.add_members();
@@ -156,8 +155,7 @@ void StackCollector::OnStacks(const std::string& agent_id, const WorkerStacks& s
   Collection& collection = found->second;
   const uint32_t index = collection.members.at(stacks.worker);
   v1::StacksMember& member = *collection.report.mutable_members(static_cast<int>(index));
-  if (collection.agents[index] != agent_id ||
-      member.outcome() != v1::STACKS_OUTCOME_UNSPECIFIED) {
+  if (collection.agents[index] != agent_id || member.outcome() != v1::STACKS_OUTCOME_UNSPECIFIED) {
     return metrics_.ignored.Increment();
   }
   SetOutcome(collection, index, static_cast<v1::StacksOutcome>(stacks.outcome), stacks.detail);
@@ -179,8 +177,7 @@ void StackCollector::Finish(uint64_t number) {
   Collection& collection = found->second;
   for (int i = 0; i < collection.report.members_size(); ++i) {
     if (collection.report.members(i).outcome() == v1::STACKS_OUTCOME_UNSPECIFIED) {
-      SetOutcome(collection, static_cast<uint32_t>(i), v1::STACKS_OUTCOME_NO_ANSWER,
-                 kNoAnswerText);
+      SetOutcome(collection, static_cast<uint32_t>(i), v1::STACKS_OUTCOME_NO_ANSWER, kNoAnswerText);
     }
   }
   FillReport(collection.tree, collection.report);
@@ -220,9 +217,9 @@ void StackCollector::Publish(const Collection& collection) {
   const MutexLock lock(mutex_);
   reports_[{collection.capture, report.job()}] = std::move(report);
   if (reports_.size() <= limits::kStacksReportsMax) return;
-  reports_.erase(std::max_element(
-      reports_.begin(), reports_.end(),
-      [](const auto& a, const auto& b) { return IsNewer(a.second, b.second); }));
+  reports_.erase(
+      std::max_element(reports_.begin(), reports_.end(),
+                       [](const auto& a, const auto& b) { return IsNewer(a.second, b.second); }));
 }
 
 absl::StatusOr<std::vector<v1::StacksReport>> StackCollector::Reports(const CaptureId& capture) {

@@ -27,9 +27,10 @@
 namespace neurontrace {
 
 // Asks agents for the stacks of workers, merges what they report, and keeps the result in the
-// capture: for operators, for rules with `stacks`, and by itself for the suspects of a hang and some
-// peers. One collection of a capture at a time. Every worker gets an outcome: that of its agent, or
-// "no answer" after limits::kStacksAnswerNs. On the coordinator's sequence, except for Reports.
+// capture: for operators, for rules with `stacks`, and by itself for the suspects of a hang and
+// some peers. One collection of a capture at a time. Every worker gets an outcome: that of its
+// agent, or "no answer" after limits::kStacksAnswerNs. On the coordinator's sequence, except for
+// Reports.
 class StackCollector final : public StacksReportHandler, public VerdictObserver {
  public:
   // All of them must outlive this.
@@ -47,9 +48,9 @@ class StackCollector final : public StacksReportHandler, public VerdictObserver 
   StackCollector& operator=(const StackCollector&) = delete;
 
   // Asks for the stacks of these workers. Returns the report as it is now: all are pending, but for
-  // those whose agent is not connected. Fails with INVALID_ARGUMENT without workers or for more than
-  // limits::kStacksWorkersMax, and with FAILED_PRECONDITION while a collection of this capture or
-  // too many others are under way.
+  // those whose agent is not connected. Fails with INVALID_ARGUMENT without workers or for more
+  // than limits::kStacksWorkersMax, and with FAILED_PRECONDITION while a collection of this capture
+  // or too many others are under way.
   absl::StatusOr<v1::StacksReport> Collect(const CaptureId& capture, const std::string& reason,
                                            std::vector<WorkerIdentity> workers);
   // Does the same without a person who waits: writes it to the audit log, and logs why it fails.

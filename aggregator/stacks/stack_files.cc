@@ -48,12 +48,11 @@ absl::Status StackFiles::Write(const CaptureId& capture, const v1::StacksReport&
                               .sha256 = sha.Finish(),
                               .bytes = text.size(),
                               .modified_realtime_ns = report.asked_realtime_ns()};
-  ASSIGN_OR_RETURN(reference.place,
-                   MakeArtifactPlace("stacks", std::to_string(report.asked_realtime_ns()),
-                                     "merged.json"));
+  ASSIGN_OR_RETURN(
+      reference.place,
+      MakeArtifactPlace("stacks", std::to_string(report.asked_realtime_ns()), "merged.json"));
   if (!artifacts_.files().Has(reference.sha256)) {
-    ASSIGN_OR_RETURN(const auto upload,
-                     artifacts_.files().Receive(reference.sha256, text.size()));
+    ASSIGN_OR_RETURN(const auto upload, artifacts_.files().Receive(reference.sha256, text.size()));
     RETURN_IF_ERROR(upload->Append(std::string_view(text).substr(
         static_cast<size_t>(std::min<uint64_t>(upload->offset(), text.size())))));
     RETURN_IF_ERROR(upload->Finish());
@@ -83,9 +82,9 @@ absl::StatusOr<std::vector<v1::StacksReport>> StackFiles::Load(const CaptureId& 
   for (const ArtifactReference& reference : references) {
     std::string text;
     while (text.size() < reference.bytes) {
-      ASSIGN_OR_RETURN(const std::string piece,
-                       artifacts_.files().Read(reference.sha256, text.size(),
-                                               limits::kStacksReportBytesMax));
+      ASSIGN_OR_RETURN(
+          const std::string piece,
+          artifacts_.files().Read(reference.sha256, text.size(), limits::kStacksReportBytesMax));
       if (piece.empty()) break;
       text += piece;
     }

@@ -138,8 +138,8 @@ void FillReport(const StackTree& tree, v1::StacksReport& report) {
   const size_t shown = std::min(lines.size(), room);
   for (size_t i = 0; i < shown; ++i) report.add_lines(lines[i]);
   if (shown < lines.size()) {
-    report.add_lines(fmt::format("{} more differences are in the merged file",
-                                 lines.size() - shown));
+    report.add_lines(
+        fmt::format("{} more differences are in the merged file", lines.size() - shown));
   }
   for (std::string& line : missing) report.add_lines(std::move(line));
 }

@@ -12,9 +12,7 @@ namespace {
 // Below, nobody is a minority.
 constexpr size_t kMembersToDiffer = 3;
 
-bool IsMinority(size_t part, size_t whole) {
-  return whole >= kMembersToDiffer && 2 * part < whole;
-}
+bool IsMinority(size_t part, size_t whole) { return whole >= kMembersToDiffer && 2 * part < whole; }
 
 // Returns the child of a node with the most members, the first of equals; nothing at an end.
 std::optional<size_t> LargestChild(std::span<const StackTree::Node> nodes, size_t parent) {
@@ -43,9 +41,8 @@ void StackTree::Add(uint32_t member, std::span<const StackThread> threads, uint6
           break;
         }
         ++nodes_;
-        found = at->children
-                    .try_emplace({frame.function, frame.file}, std::make_unique<Trie>())
-                    .first;
+        found =
+            at->children.try_emplace({frame.function, frame.file}, std::make_unique<Trie>()).first;
       }
       at = found->second.get();
       at->members.insert(member);

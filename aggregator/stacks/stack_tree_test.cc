@@ -32,8 +32,8 @@ std::vector<std::string> Lines(const StackTree& tree) {
   for (const StackTree::Node& node : tree.Nodes()) {
     std::string members;
     for (const uint32_t member : node.members) members += fmt::format(" {}", member);
-    lines.push_back(fmt::format("{} {}:{}{}", node.depth, node.function, members,
-                                node.is_odd ? " *" : ""));
+    lines.push_back(
+        fmt::format("{} {}:{}{}", node.depth, node.function, members, node.is_odd ? " *" : ""));
   }
   return lines;
 }

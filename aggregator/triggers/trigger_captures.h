@@ -40,8 +40,7 @@ class TriggerCaptures {
   // Asks for the stacks of these workers, for a capture that this rule fired for. What comes of it
   // is in the log and in the capture.
   virtual void CollectStacks(const CaptureId& capture, const TriggerRule& rule,
-                             const std::string& cause,
-                             std::vector<WorkerIdentity> workers) = 0;
+                             const std::string& cause, std::vector<WorkerIdentity> workers) = 0;
 };
 
 }  // namespace neurontrace

@@ -20,11 +20,9 @@
 #include "agent/pods/pod_resolver.h"
 #include "agent/pods/pod_workers.h"
 #include "agent/ranks/rank_resolver.h"
-#include "agent/stacks/stack_sampler.h"
 #include "lib/base/post_and_wait.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
-#include "lib/base/weak_tasks.h"
 #include "lib/daemon/config_reload.h"
 #include "lib/health/metric_builders.h"
 #include "lib/trace/state_names.h"
@@ -290,79 +288,6 @@ class AgentPods final : private PodWorkers {
   std::thread thread_;
 };
 
-// Reads the stacks of workers for the aggregator: reports each worker's outcome, and hands over
-// what the program printed as an artifact of the capture. On the agent's sequence.
-class AgentStacks final : private StacksSink {
- public:
-  // All references outlive this; the registry owns the metrics.
-  AgentStacks(const std::string& program, ControlSession& control, ArtifactUploader& uploader,
-              TaskRunner& runner, const Clock& clock, prometheus::Registry& registry,
-              const std::string& instance_id)
-      : control_(control),
-        uploader_(uploader),
-        clock_(clock),
-        workers_(MakeCounter(registry, "neurontrace_agent_stacks_workers_total",
-                             "Workers whose stacks were read, whatever the outcome",
-                             {{"instance_id", instance_id}})),
-        taken_(MakeCounter(registry, "neurontrace_agent_stacks_taken_total",
-                           "Workers whose Python stacks were read",
-                           {{"instance_id", instance_id}})),
-        refused_(MakeCounter(registry, "neurontrace_agent_stacks_refused_total",
-                             "Workers whose stacks were not read because too many waited",
-                             {{"instance_id", instance_id}})),
-        files_lost_(MakeCounter(registry, "neurontrace_agent_stacks_files_lost_total",
-                                "Files with stacks that the aggregator did not store",
-                                {{"instance_id", instance_id}})),
-        sampler_(program, runner, *this) {}
-
-  void Collect(const StacksOrder& order) {
-    spdlog::info("stacks: reading {} workers for capture {}", order.workers.size(),
-                 order.capture_id.ToString());
-    for (const WorkerIdentity& worker : order.workers) {
-      const auto known = control_.workers().find(worker);
-      const bool is_known = known != control_.workers().end();
-      sampler_.Collect(order.capture_id, order.collection,
-                       {.worker = worker,
-                        .is_known = is_known,
-                        .is_elsewhere = is_known && known->second.pid_claimed});
-    }
-  }
-
- private:
-  // StacksSink
-  void OnStacks(const StacksReading& reading) override {
-    const StackSampler::Counters& counters = sampler_.counters();
-    RaiseCounter(workers_, static_cast<double>(counters.workers));
-    RaiseCounter(taken_, static_cast<double>(counters.taken));
-    RaiseCounter(refused_, static_cast<double>(counters.refused));
-    control_.ReportStacks(reading.stacks);
-    if (reading.raw.empty()) return;
-    const WorkerIdentity& worker = reading.stacks.worker;
-    const uint64_t now_ns = clock_.RealtimeNs();
-    const auto place = MakeArtifactPlace(fmt::format("{}_pid_{}", worker.instance_id, worker.pid),
-                                         std::to_string(now_ns), "stacks.json");
-    if (!place.ok()) return OnUploaded({ArtifactSink::Fate::kRefused, place.status().ToString()});
-    uploader_.SubmitContent(
-        reading.stacks.capture_id, *place, now_ns, reading.raw,
-        weak_tasks_.Wrap([this](const ArtifactSink::Outcome& outcome) { OnUploaded(outcome); }));
-  }
-  void OnUploaded(const ArtifactSink::Outcome& outcome) {
-    if (outcome.fate == ArtifactSink::Fate::kKept) return;
-    files_lost_.Increment();
-    spdlog::warn("stacks: a file is not stored: {}", outcome.why);
-  }
-
-  ControlSession& control_;
-  ArtifactUploader& uploader_;
-  const Clock& clock_;
-  prometheus::Counter& workers_;
-  prometheus::Counter& taken_;
-  prometheus::Counter& refused_;
-  prometheus::Counter& files_lost_;
-  StackSampler sampler_;
-  WeakTasks weak_tasks_;
-};
-
 Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& process)
     : drain_ns_(uint64_t{config.drain_seconds} * 1'000'000'000),
       spool_adopts_(config.spool_adopts),
@@ -410,8 +335,8 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
                 ? nullptr
                 : std::make_unique<AgentPods>(config.pod_resources, taps_, loop_, clock_,
                                               *registry_, info.instance_id)),
-      stacks_(std::make_unique<AgentStacks>(config.stacks_program, control_, artifact_uploader_,
-                                            loop_, clock_, *registry_, info.instance_id)) {
+      stacks_(config.stacks_program, control_, artifact_uploader_, loop_, clock_, *registry_,
+              info.instance_id) {
   // Sources are added before the control session starts, which is in OpenSpool.
   DeclareConditions();
   taps_.SetWatch(triggers_);
@@ -568,7 +493,7 @@ void Agent::OnTriggers(const std::vector<TriggerRule>& rules, uint64_t /*version
   triggers_.SetRules(rules);
 }
 
-void Agent::OnCollectStacks(const StacksOrder& order) { stacks_->Collect(order); }
+void Agent::OnCollectStacks(const StacksOrder& order) { stacks_.Collect(order); }
 
 absl::Status Agent::ClaimSpool(const std::string& aggregator_id) {
   if (spool_ == nullptr || aggregator_id.empty()) return absl::OkStatus();

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "agent/agent_clocks.h"
 #include "agent/agent_metrics.h"
+#include "agent/agent_stacks.h"
 #include "agent/config.h"
 #include "agent/control/control_observer.h"
 #include "agent/control/control_session.h"
@@ -49,7 +50,6 @@
 namespace neurontrace {
 
 class AgentPods;
-class AgentStacks;
 
 // The composition root of neurontrace-agent: builds every component of one agent, connects them,
 // and owns them all. As the observer of the control session it passes what the aggregator wants to
@@ -192,7 +192,7 @@ class Agent final : private ControlObserver, private PostHandler {
   std::unique_ptr<DiskRoom> spool_room_;  // null: there is no spool
   DeliveryMetrics delivery_metrics_;
   std::unique_ptr<AgentPods> pods_;  // null: the kubelet is not asked
-  std::unique_ptr<AgentStacks> stacks_;
+  AgentStacks stacks_;
   const uint64_t began_monotonic_ns_ = clock_.MonotonicNs();
   bool ending_ = false;
   uint64_t clocks_deadline_ns_ = 0;  // once it ends: for the last evidence

@@ -27,7 +27,7 @@ v1::StacksReport SomeStacks() {
   odd.set_depth(1);
   odd.set_function("load");
   odd.add_members(0);
-  odd.set_is_odd(true);
+  odd.set_is_minority(true);
   report.add_lines("3 of 4: gid 0-2: main (train.py)");
   report.add_lines("odd: gid 3 after main (train.py): load");
   return report;
@@ -50,7 +50,7 @@ TEST_F(StacksCommandTest, WaitsAndPrintsTheTree) {
   EXPECT_THAT(out_, ::testing::Not(HasSubstr("\x1b")));
 }
 
-TEST_F(StacksCommandTest, SaysThatSomeWereNotTaken) {
+TEST_F(StacksCommandTest, ReportsIncompleteStacks) {
   service_.stacks.mutable_members(2)->set_outcome(v1::STACKS_OUTCOME_NOT_PERMITTED);
   EXPECT_EQ(RunCli({"stacks", kCaptureId, "--show", "--json"}), kExitIncomplete) << err_;
   EXPECT_THAT(out_, HasSubstr("STACKS_OUTCOME_NOT_PERMITTED"));

@@ -166,7 +166,7 @@ std::string FormatStackTree(const v1::StacksReport& report) {
         node.function().empty() ? "(ends here)"
         : node.file().empty()   ? Clean(node.function())
                               : fmt::format("{} ({})", Clean(node.function()), Clean(node.file()));
-    text += fmt::format("{:>6} {} {}{}\n", node.members_size(), node.is_odd() ? '*' : ' ',
+    text += fmt::format("{:>6} {} {}{}\n", node.members_size(), node.is_minority() ? '*' : ' ',
                         std::string(std::min<size_t>(node.depth(), 64), ' '), frame);
   }
   if (report.nodes_left_out() != 0) {

@@ -80,7 +80,7 @@ TEST(LimitedProgram, HasNothingOfTheAgents) {
   EXPECT_THAT(result->out, ::testing::Not(HasSubstr("fd " + std::to_string(leaked[1]) + "\n")));
 }
 
-TEST(LimitedProgram, SaysThatAProgramIsMissing) {
+TEST(LimitedProgram, ReportsAMissingProgram) {
   const auto result = RunLimited({"/nowhere/py-spy"}, {kLongNs, 100, 100});
   EXPECT_EQ(result.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(result.status().message()), HasSubstr("/nowhere/py-spy"));

@@ -87,7 +87,7 @@ TEST_F(StackReaderTest, TakesStacksAndKeepsWhatWasPrinted) {
   EXPECT_EQ(reading.raw, json + "\n");
 }
 
-TEST_F(StackReaderTest, SaysWhatIsMissing) {
+TEST_F(StackReaderTest, ReportsEachOutcome) {
   const auto outcome = [this](const std::string& script) {
     const StacksReading reading = Read(Program(script));
     EXPECT_THAT(reading.stacks.detail, ::testing::Not(IsEmpty()));

@@ -22,9 +22,9 @@ class StacksSink {
 };
 
 // Reads the stacks of workers when the aggregator asks, one worker at a time, on a thread of its
-// own: the program may take limits::kStacksProgramNs for each. The sink is told the outcome of
-// every worker that was asked for. Lives on the agent's sequence. thread: stacks: runs the program
-// that reads stacks, one worker at a time
+// own: the program may take limits::kStacksProgramNs for each. The sink gets the outcome of every
+// worker that was asked for. Lives on the agent's sequence.
+// thread: stacks: runs the program that reads stacks, one worker at a time
 class StackSampler {
  public:
   struct Counters {

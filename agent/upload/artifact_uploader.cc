@@ -163,7 +163,7 @@ ArtifactSink::Outcome ArtifactUploader::SendContent(v1::ArtifactOffer offer,
   part.set_offset(offset);
   part.set_content(content.substr(offset));
   *part.mutable_offer() = std::move(offer);
-  writer->Write(part);  // Finish says what became of it
+  writer->Write(part);  // Finish has its result
   writer->WritesDone();
   status = writer->Finish();
   return status.ok() ? OutcomeOf(answer) : OutcomeOf(status);

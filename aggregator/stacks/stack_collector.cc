@@ -53,13 +53,13 @@ absl::StatusOr<v1::StacksReport> StackCollector::Collect(const CaptureId& captur
     return InvalidArgument("{} workers are selected; the limit is {}: choose with --worker-gid",
                            workers.size(), limits::kStacksWorkersMax);
   }
-  const bool is_under_way =
+  const bool is_in_progress =
       std::any_of(collections_.begin(), collections_.end(),
                   [&capture](const auto& entry) { return entry.second.capture == capture; });
-  if (is_under_way || collections_.size() >= limits::kStacksCollectionsMax) {
+  if (is_in_progress || collections_.size() >= limits::kStacksCollectionsMax) {
     metrics_.refused.Increment();
     return FailedPrecondition("stacks of {} are being collected; try again in a minute",
-                              is_under_way ? "this capture" : "too many captures");
+                              is_in_progress ? "this capture" : "too many captures");
   }
   const uint64_t number = ++last_;
   Collection& collection = collections_[number];

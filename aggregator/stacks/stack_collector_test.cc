@@ -178,7 +178,7 @@ TEST_F(StackCollectorTest, CollectsForAHangWithPeers) {
   EXPECT_EQ(Newest().members_size(), 3);
 }
 
-TEST_F(StackCollectorTest, SaysThatTheMergedFileIsNotStored) {
+TEST_F(StackCollectorTest, ReportsAFileThatIsNotStored) {
   files_.status = absl::ResourceExhaustedError("full");
   ASSERT_TRUE(collector_.Collect(Capture(), "me", {Worker(0)}).ok());
   Answer(0, {"main"});

@@ -71,8 +71,8 @@ const StackTree::Node* Above(const std::vector<StackTree::Node>& nodes, size_t i
   return nullptr;
 }
 
-std::string OddText(const v1::StacksReport& report, const std::vector<StackTree::Node>& nodes,
-                    size_t index) {
+std::string MinorityText(const v1::StacksReport& report, const std::vector<StackTree::Node>& nodes,
+                         size_t index) {
   const StackTree::Node* const above = Above(nodes, index);
   std::string text = "odd: " + MembersText(report, nodes[index].members);
   if (above != nullptr) text += " after " + FrameText(*above);
@@ -115,7 +115,7 @@ void FillReport(const StackTree& tree, v1::StacksReport& report) {
     message.set_function(node.function);
     message.set_file(node.file);
     message.mutable_members()->Add(node.members.begin(), node.members.end());
-    message.set_is_odd(node.is_odd);
+    message.set_is_minority(node.is_minority);
     message.set_is_main(node.is_main);
   }
   std::vector<std::string> lines;
@@ -127,8 +127,8 @@ void FillReport(const StackTree& tree, v1::StacksReport& report) {
   // Odd main threads first: helper threads come and go.
   for (const bool is_main : {true, false}) {
     for (size_t i = 0; i < nodes.size(); ++i) {
-      if (nodes[i].is_odd && nodes[i].is_main == is_main) {
-        lines.push_back(OddText(report, nodes, i));
+      if (nodes[i].is_minority && nodes[i].is_main == is_main) {
+        lines.push_back(MinorityText(report, nodes, i));
       }
     }
   }

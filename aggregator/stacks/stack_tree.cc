@@ -59,7 +59,8 @@ std::vector<StackTree::Node> StackTree::Nodes() const {
 }
 
 // Recursion is as deep as stacks are: limits::kStackFramesMax.
-void StackTree::List(const Trie& trie, uint32_t depth, bool is_in_odd, std::vector<Node>& nodes) {
+void StackTree::List(const Trie& trie, uint32_t depth, bool is_below_minority,
+                     std::vector<Node>& nodes) {
   using Child = std::pair<const std::pair<std::string, std::string>, std::unique_ptr<Trie>>;
   std::vector<const Child*> children;
   for (const Child& child : trie.children) children.push_back(&child);
@@ -69,22 +70,24 @@ void StackTree::List(const Trie& trie, uint32_t depth, bool is_in_odd, std::vect
   });
   for (const Child* const child : children) {
     const Trie& below = *child->second;
-    const bool is_odd = !is_in_odd && IsMinority(below.members.size(), trie.members.size());
+    const bool is_minority =
+        !is_below_minority && IsMinority(below.members.size(), trie.members.size());
     nodes.push_back({.depth = depth,
                      .function = child->first.first,
                      .file = child->first.second,
                      .members = {below.members.begin(), below.members.end()},
-                     .is_odd = is_odd,
+                     .is_minority = is_minority,
                      .is_main = below.is_main});
-    List(below, depth + 1, is_in_odd || is_odd, nodes);
+    List(below, depth + 1, is_below_minority || is_minority, nodes);
   }
   // At the root a stack without frames ends, which says nothing.
-  const bool ends_odd = depth > 0 && !is_in_odd && !trie.ends.empty() && !children.empty() &&
-                        IsMinority(trie.ends.size(), trie.members.size());
-  if (!ends_odd) return;
+  const bool ends_as_minority = depth > 0 && !is_below_minority && !trie.ends.empty() &&
+                                !children.empty() &&
+                                IsMinority(trie.ends.size(), trie.members.size());
+  if (!ends_as_minority) return;
   nodes.push_back({.depth = depth,
                    .members = {trie.ends.begin(), trie.ends.end()},
-                   .is_odd = true,
+                   .is_minority = true,
                    .is_main = trie.is_main});
 }
 

@@ -29,7 +29,7 @@ class StackTree {
     std::vector<uint32_t> members;  // ascending
     // Less than half of the members that reach the node above, which is not odd itself: where a
     // minority differs first. Of fewer than three members nobody is odd.
-    bool is_odd = false;
+    bool is_minority = false;
     bool is_main = false;  // of a main thread
   };
 
@@ -49,7 +49,8 @@ class StackTree {
     std::set<uint32_t> ends;  // of them, those with a stack that ends here
     bool is_main = false;
   };
-  static void List(const Trie& trie, uint32_t depth, bool is_in_odd, std::vector<Node>& nodes);
+  static void List(const Trie& trie, uint32_t depth, bool is_below_minority,
+                   std::vector<Node>& nodes);
 
   Trie root_;
   size_t nodes_ = 0;

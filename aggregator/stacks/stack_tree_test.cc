@@ -32,8 +32,8 @@ std::vector<std::string> Lines(const StackTree& tree) {
   for (const StackTree::Node& node : tree.Nodes()) {
     std::string members;
     for (const uint32_t member : node.members) members += fmt::format(" {}", member);
-    lines.push_back(
-        fmt::format("{} {}:{}{}", node.depth, node.function, members, node.is_odd ? " *" : ""));
+    lines.push_back(fmt::format("{} {}:{}{}", node.depth, node.function, members,
+                                node.is_minority ? " *" : ""));
   }
   return lines;
 }
@@ -58,7 +58,7 @@ TEST(StackTree, MarksStacksThatEndEarly) {
   EXPECT_THAT(Lines(tree), ElementsAre("0 main: 0 1 2", "1 wait: 0 1", "1 : 2 *"));
 }
 
-TEST(StackTree, NobodyIsOddOfTwo) {
+TEST(StackTree, NobodyIsAMinorityOfTwo) {
   StackTree tree;
   tree.Add(0, std::vector{Thread({"main", "a"})}, 1);
   tree.Add(1, std::vector{Thread({"main", "b"})}, 1);
@@ -132,7 +132,7 @@ TEST(StackTree, DoesNotDependOnTheOrderOfMembers) {
 }
 
 // A node has just the members that have a stack through it, so that the members of its children are
-// among its own, and each member of it goes on or ends there.
+// among its own, and each member of it is in a child or ends there.
 TEST(StackTree, SetsAddUp) {
   std::mt19937 random(815);
   for (int round = 0; round < 300; ++round) {
@@ -151,13 +151,13 @@ TEST(StackTree, SetsAddUp) {
     }
     std::vector<std::string> path;
     size_t nodes = 0;
-    size_t odd_depth = SIZE_MAX;
+    size_t minority_depth = SIZE_MAX;
     for (const StackTree::Node& node : tree.Nodes()) {
       path.resize(node.depth);
-      if (odd_depth != SIZE_MAX && node.depth > odd_depth) {
-        EXPECT_FALSE(node.is_odd) << "only the first divergence is odd";
+      if (minority_depth != SIZE_MAX && node.depth > minority_depth) {
+        EXPECT_FALSE(node.is_minority) << "only the first divergence is odd";
       } else {
-        odd_depth = node.is_odd ? node.depth : SIZE_MAX;
+        minority_depth = node.is_minority ? node.depth : SIZE_MAX;
       }
       if (node.function.empty()) continue;
       path.push_back(node.function);

@@ -37,8 +37,8 @@ class TriggerCaptures {
   // Returns the continuous capture that records everything the spec selects, and is suspended for
   // the trigger's capture.
   virtual Continuous ContinuousOf(const CaptureSpec& spec) const = 0;
-  // Asks for the stacks of these workers, for a capture that this rule fired for. What comes of it
-  // is in the log and in the capture.
+  // Asks for the stacks of these workers, for a capture that this rule fired for. The log and the
+  // capture have the result.
   virtual void CollectStacks(const CaptureId& capture, const TriggerRule& rule,
                              const std::string& cause, std::vector<WorkerIdentity> workers) = 0;
 };

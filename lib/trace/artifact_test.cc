@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "lib/trace/artifact_limits.h"
 
 namespace neurontrace {

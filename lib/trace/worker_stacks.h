@@ -10,7 +10,7 @@
 // Stacks of workers as agents read them. Plain values; sizes are limited by stacks_limits.h.
 namespace neurontrace {
 
-// What became of the attempt to read one worker. Values are on the wire: never change one.
+// The result of reading one worker. Values are on the wire: never change one.
 enum class StacksOutcome : uint8_t {
   kUnspecified = 0,
   kTaken = 1,

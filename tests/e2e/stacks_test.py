@@ -39,7 +39,7 @@ class StacksTest(watch_test.WatchFleet):
         self.program.write_text(STAND_IN.format(python=sys.executable, golden=str(GOLDEN)))
         self.program.chmod(self.program.stat().st_mode | stat.S_IXUSR)
 
-    def test_a_hang_shows_where_the_odd_ranks_are(self):
+    def test_a_hang_shows_where_ranks_differ(self):
         workers = self.start_job(agent_options=("--stacks-program", self.program))
         watch = self.watch_on()
         self.wait_for_judged(8)
@@ -53,9 +53,9 @@ class StacksTest(watch_test.WatchFleet):
         report = wait_until(collected, "the stacks of the hang", watch_test.CEILING_SECONDS)
         self.assertEqual({m["outcome"] for m in report["members"]}, {"STACKS_OUTCOME_TAKEN"}, report)
         self.assertEqual(len(report["members"]), 4, "the suspect and its peers")
-        odd = [node for node in report["nodes"] if node["is_odd"] and node["is_main"]]
-        self.assertEqual([node["function"] for node in odd], ["load_batch"], report)
-        self.assertEqual([m["worker_gids"] for i, m in enumerate(report["members"]) if i in odd[0]["members"]],
+        minority = [node for node in report["nodes"] if node["is_minority"] and node["is_main"]]
+        self.assertEqual([node["function"] for node in minority], ["load_batch"], report)
+        self.assertEqual([m["worker_gids"] for i, m in enumerate(report["members"]) if i in minority[0]["members"]],
                          [["4", "5"]])
         self.assertTrue(all(m["kernel_threads"] for m in report["members"]), report)
 

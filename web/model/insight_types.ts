@@ -63,7 +63,7 @@ export interface StackNode {
   function?: string;  // absent: the stacks of these members end at the node above
   file?: string;
   members?: number[];
-  isOdd?: boolean;
+  isMinority?: boolean;
   isMain?: boolean;
 }
 

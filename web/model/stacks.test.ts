@@ -11,16 +11,16 @@ const kReport: StacksMessage = {
   nodes: [
     {function: 'main', file: 'train.py', members: [0, 1, 2, 3], isMain: true},
     {depth: 1, function: 'all_reduce', members: [0, 1, 2], isMain: true},
-    {depth: 1, members: [3], isOdd: true, isMain: true},
+    {depth: 1, members: [3], isMinority: true, isMain: true},
   ],
 };
 
 test('a line names the frame and how many workers reach it', () => {
   const {lines, left} = stackLines(kReport);
   assert.deepEqual(lines, [
-    {depth: 0, text: 'main (train.py)', isOdd: false, members: '4 of 4'},
-    {depth: 1, text: 'all_reduce', isOdd: false, members: '3 of 4'},
-    {depth: 1, text: '(ends here)', isOdd: true, members: '1 of 4'},
+    {depth: 0, text: 'main (train.py)', isMinority: false, members: '4 of 4'},
+    {depth: 1, text: 'all_reduce', isMinority: false, members: '3 of 4'},
+    {depth: 1, text: '(ends here)', isMinority: true, members: '1 of 4'},
   ]);
   assert.equal(left, 0);
 });

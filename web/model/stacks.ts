@@ -10,7 +10,7 @@ const kIndentMax = 40;
 export interface StackLine {
   depth: number;
   text: string;
-  isOdd: boolean;
+  isMinority: boolean;
   members: string;  // "3 of 4"
 }
 
@@ -34,7 +34,7 @@ export function stackLines(report: StacksMessage): {lines: StackLine[], left: nu
   const lines = nodes.slice(0, kLinesShown).map(node => ({
                                                   depth: Math.min(kIndentMax, node.depth ?? 0),
                                                   text: frameText(node),
-                                                  isOdd: node.isOdd ?? false,
+                                                  isMinority: node.isMinority ?? false,
                                                   members: `${node.members?.length ?? 0} of ${all}`
                                                 }));
   return {lines, left: nodes.length - lines.length + Number(report.nodesLeftOut ?? '0')};

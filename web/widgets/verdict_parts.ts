@@ -65,8 +65,8 @@ export function stacksSection(message: StacksMessage): HTMLElement {
   const {lines, left} = stackLines(message), asked = parseInteger(message.askedRealtimeNs);
   const tree = lines.map(
       line => element(
-          'li', {class: line.isOdd ? 'odd' : ''}, element('span', {class: 'stack-count'}, line.members),
-          `${'\u00a0'.repeat(2 * line.depth)}${line.text}`, line.isOdd && element('strong', {}, ' odd')));
+          'li', {class: line.isMinority ? 'odd' : ''}, element('span', {class: 'stack-count'}, line.members),
+          `${'\u00a0'.repeat(2 * line.depth)}${line.text}`, line.isMinority && element('strong', {}, ' odd')));
   return element(
       'section', {class: 'stacks'}, element('h3', {}, stacksTitle(message)),
       element(

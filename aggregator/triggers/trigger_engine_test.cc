@@ -73,7 +73,7 @@ TEST_F(TriggerEngineTest, RecordsOnlyWhomAVerdictConcerns) {
 }
 
 // Of all workers that reported, and of those that a verdict names.
-TEST_F(TriggerEngineTest, TakesStacksWhereTheRuleSaysSo) {
+TEST_F(TriggerEngineTest, TakesStacksIfTheRuleAsksForThem) {
   TriggerRule rule = Rule("slow");
   engine_.SetRules({rule, Rule("quiet")});
   Fire("slow");

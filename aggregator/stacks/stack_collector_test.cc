@@ -50,7 +50,10 @@ class StackCollectorTest : public ::testing::Test {
       const std::string agent = fmt::format("agent-{}", i);
       const std::string instance = fmt::format("i-{}", i);
       EXPECT_TRUE(registry_
-                      .Connect({.agent_id = agent, .instance_id = instance, .boot_id = "boot"},
+                      .Connect({.protocol_version = kProtocolVersion,
+                                .agent_id = agent,
+                                .instance_id = instance,
+                                .boot_id = "boot"},
                                Connection(i), clock_.RealtimeNs())
                       .ok());
       for (int j = 0; j < 2; ++j) {

@@ -334,7 +334,9 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       pods_(config.pod_resources.empty()
                 ? nullptr
                 : std::make_unique<AgentPods>(config.pod_resources, taps_, loop_, clock_,
-                                              *registry_, info.instance_id)) {
+                                              *registry_, info.instance_id)),
+      stacks_(config.stacks_program, control_, artifact_uploader_, loop_, clock_, *registry_,
+              info.instance_id) {
   // Sources are added before the control session starts, which is in OpenSpool.
   DeclareConditions();
   taps_.SetWatch(triggers_);
@@ -490,6 +492,8 @@ bool Agent::IsDelivered(const CaptureId& capture_id) const { return !queue_.Hold
 void Agent::OnTriggers(const std::vector<TriggerRule>& rules, uint64_t /*version*/) {
   triggers_.SetRules(rules);
 }
+
+void Agent::OnCollectStacks(const StacksOrder& order) { stacks_.Collect(order); }
 
 absl::Status Agent::ClaimSpool(const std::string& aggregator_id) {
   if (spool_ == nullptr || aggregator_id.empty()) return absl::OkStatus();

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "agent/agent_clocks.h"
 #include "agent/agent_metrics.h"
+#include "agent/agent_stacks.h"
 #include "agent/config.h"
 #include "agent/control/control_observer.h"
 #include "agent/control/control_session.h"
@@ -122,6 +123,7 @@ class Agent final : private ControlObserver, private PostHandler {
   void AddSpoolCursors(CaptureResume& resume) override;
   bool IsDelivered(const CaptureId& capture_id) const override;
   void OnTriggers(const std::vector<TriggerRule>& rules, uint64_t version) override;
+  void OnCollectStacks(const StacksOrder& order) override;
 
   // Fails with FAILED_PRECONDITION if the spool holds chunks for an aggregator with another store
   // and --spool-adopt is not given. Otherwise records `aggregator_id` as the owner of the spool.
@@ -190,6 +192,7 @@ class Agent final : private ControlObserver, private PostHandler {
   std::unique_ptr<DiskRoom> spool_room_;  // null: there is no spool
   DeliveryMetrics delivery_metrics_;
   std::unique_ptr<AgentPods> pods_;  // null: the kubelet is not asked
+  AgentStacks stacks_;
   const uint64_t began_monotonic_ns_ = clock_.MonotonicNs();
   bool ending_ = false;
   uint64_t clocks_deadline_ns_ = 0;  // once it ends: for the last evidence

@@ -2,6 +2,7 @@
 #include "agent/config.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <CLI/CLI.hpp>
@@ -55,6 +56,10 @@ std::string CheckSocketPath(const std::string& path) {
                        sizeof(sockaddr_un::sun_path) - 1);
   }
   return "";
+}
+
+std::string CheckAbsolutePath(const std::string& path) {
+  return path.starts_with('/') ? "" : fmt::format("'{}': must be an absolute path", path);
 }
 
 // Checks owner, group and others as chmod(1) writes them. The owner must keep access, as the agent
@@ -125,6 +130,12 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
   app.add_flag("--command-arguments,!--no-command-arguments", config.command_arguments,
                "Report the full command lines of workers, whose arguments may contain secrets. "
                "Default: only the program's name");
+  app.add_option("--stacks-program", config.stacks_program,
+                 "Absolute path of py-spy, which reads the Python stacks of workers that hang, or "
+                 "that an operator asks for. Needs CAP_SYS_PTRACE. Default: only what the kernel "
+                 "shows of their threads is read")
+      ->envname("NEURONTRACE_STACKS_PROGRAM")
+      ->check(CheckAbsolutePath);
   app.add_option("--pod-resources", config.pod_resources,
                  "The kubelet's pod-resources socket, such as "
                  "/var/lib/kubelet/pod-resources/kubelet.sock. The pod that it reports for a "
@@ -301,6 +312,21 @@ std::string CheckIdentifier(const std::string& id) {
 
 std::set<std::string> AgentOptionsAtOnce() { return {"log-level", "log-format", "drain-seconds"}; }
 
+// A missing program is no error: it may be installed later, and each worker's outcome says so. One
+// that anybody can replace would run with the agent's capabilities.
+static absl::Status CheckStacksProgram(const std::string& path) {
+  struct stat status {};
+  if (path.empty() || stat(path.c_str(), &status) != 0) return absl::OkStatus();
+  if (!S_ISREG(status.st_mode) || (status.st_mode & 0111) == 0) {
+    return FailedPrecondition("--stacks-program {}: not an executable file", path);
+  }
+  if ((status.st_mode & S_IWOTH) != 0) {
+    return FailedPrecondition("--stacks-program {}: every user may change it; run chmod o-w on it",
+                              path);
+  }
+  return absl::OkStatus();
+}
+
 std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_code) {
   CLI::App app(kAbout, kProgram);
   try {
@@ -323,6 +349,7 @@ absl::StatusOr<AgentConfig> ReadAgentConfig(int argc, char** argv) {
 absl::Status CheckAgentConfig(const AgentConfig& config) {
   // Directories may be made later, by the jobs that write to them.
   RETURN_IF_ERROR(CheckTriggerPosts(config.trigger_posts, config.health_address));
+  RETURN_IF_ERROR(CheckStacksProgram(config.stacks_program));
   return CheckSecurity(config.security, config.aggregator, ChannelSide::kClient);
 }
 

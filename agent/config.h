@@ -37,6 +37,7 @@ struct AgentConfig {
   bool samples_host = true;                      // processors and memory, while a capture runs
   bool scans_processes = true;                   // for workers that no tap speaks for
   bool command_arguments = false;                // report workers' whole command lines
+  std::string stacks_program;                    // path of py-spy; empty: none is run
   // --worker-start-id, --workers-per-node and --worker-count.
   ConfiguredRanks ranks;
   std::string health_address = "127.0.0.1:9401";  // HTTP, HOST:PORT; port 0 picks a free one

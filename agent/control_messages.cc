@@ -11,6 +11,7 @@
 #include "lib/wire/agent_hello.h"
 #include "lib/wire/conversions.h"
 #include "lib/wire/field_checks.h"
+#include "lib/wire/stacks_codec.h"
 #include "lib/wire/trigger_messages.h"
 
 namespace neurontrace {
@@ -90,6 +91,9 @@ v1::AgentReport ToMessage(const AgentReport& report) {
     void operator()(const TriggerFired& fired) const {
       ToProto(fired, message.mutable_trigger_fired());
     }
+    void operator()(const WorkerStacks& stacks) const {
+      ToProto(stacks, message.mutable_worker_stacks());
+    }
   };
   v1::AgentReport message;
   std::visit(Visitor{message}, report);
@@ -114,6 +118,9 @@ absl::Status DispatchOrder(const v1::AgentOrder& order, ControlStream::Listener&
   } else if (order.has_set_triggers()) {
     ASSIGN_OR_RETURN(const std::vector<TriggerRule> rules, FromMessage(order.set_triggers()));
     listener.OnSetTriggers(rules, order.set_triggers().version());
+  } else if (order.has_collect_stacks()) {
+    ASSIGN_OR_RETURN(const StacksOrder stacks, FromProto(order.collect_stacks()));
+    listener.OnCollectStacks(stacks);
   }
   return absl::OkStatus();  // What a later version orders is passed over.
 }

@@ -87,6 +87,9 @@ class Listener final : public UploadStream::Listener, public ControlStream::List
   void OnSetTriggers(const std::vector<TriggerRule>& rules, uint64_t version) override {
     Record("triggers " + std::to_string(rules.size()) + " " + std::to_string(version));
   }
+  void OnCollectStacks(const StacksOrder& order) override {
+    Record("stacks " + std::to_string(order.workers.size()));
+  }
   void OnClosed(const absl::Status& status) override {
     closed = status;
     Record("closed");

@@ -34,6 +34,8 @@
 #include "aggregator/session/capture_arming.h"
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/session/coordinator.h"
+#include "aggregator/stacks/stack_collector.h"
+#include "aggregator/stacks/stack_files.h"
 #include "aggregator/storage/capture_metrics.h"
 #include "aggregator/storage/session_store.h"
 #include "aggregator/storage/storage.h"
@@ -271,6 +273,8 @@ class Aggregator::Core final : private CommitObserver {
   CaptureWatch watch_;
   AgentConnections connections_;
   Coordinator coordinator_;  // used on the sequence only, once it runs
+  StackFiles stack_files_;
+  StackCollector stacks_;
   TriggerService triggers_;
   AgentReports reports_;
   LiveInsight live_insight_;
@@ -311,11 +315,20 @@ Aggregator::Core::Core(std::unique_ptr<World> world, Owners owners, const Aggreg
                     .clocks = *owners_.clocks,
                     .quota = owners_.storage->quota(),
                     .sequence = &world_->sequence}),
+      stack_files_(owners_.storage->store().artifacts(), owners_.storage->store().aggregator_id(),
+                   world_->sequence),
+      stacks_({.clock = world_->clock,
+               .sequence = world_->sequence,
+               .registry = coordinator_.registry(),
+               .orders = connections_,
+               .files = stack_files_,
+               .audit = owners_.access->audit(),
+               .metrics = *world_->registry}),
       triggers_(std::move(owners_.trigger_rules), config.trigger_posts,
                 {world_->clock, world_->sequence, coordinator_, connections_, *world_->registry,
-                 owners_.access->audit()}),
+                 owners_.access->audit(), stacks_}),
       reports_(coordinator_, owners_.storage->store().chunks(), connections_,
-               owners_.storage->store().aggregator_id(), &triggers_),
+               owners_.storage->store().aggregator_id(), &triggers_, &stacks_),
       live_insight_({.registry = *world_->registry,
                      .clock = world_->clock,
                      .clocks = *owners_.clocks,
@@ -345,6 +358,7 @@ OperatorDeps Aggregator::Core::MakeOperatorDeps() {
   return {.sequence = world_->sequence,
           .coordinator = coordinator_,
           .triggers = triggers_,
+          .stacks = stacks_,
           .store = owners_.storage->store(),
           .storage = *owners_.storage,
           .quota = owners_.storage->quota(),
@@ -418,6 +432,7 @@ void Aggregator::Core::AddObservers() {
   coordinator_.AddObserver(capture_metrics_);
   coordinator_.AddObserver(live_insight_);
   live_insight_.AddObserver(triggers_);
+  live_insight_.AddObserver(stacks_);
 }
 
 // Orders for a moment need the clocks, which exist by now. Triggers and previews learn of captures

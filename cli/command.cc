@@ -212,6 +212,8 @@ void AddCommands(CLI::App& app, Context& context, Run& run) {
   AddWatchCommand(app, context, run);
   AddTriggersCommand(app, context, run);
   AddWhyCommand(app, context, run);
+  AddStacksCommand(app, context, run);
+  AddArtifactsCommand(app, context, run);
   AddViewCommand(app, context, run);
   AddValidateCommand(app, context, run);
   AddRecordCommand(app, context, run);

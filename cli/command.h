@@ -59,6 +59,8 @@ void AddFlightRecorderCommand(CLI::App& app, Context& context, Run& run);
 void AddWatchCommand(CLI::App& app, Context& context, Run& run);
 void AddTriggersCommand(CLI::App& app, Context& context, Run& run);
 void AddWhyCommand(CLI::App& app, Context& context, Run& run);
+void AddStacksCommand(CLI::App& app, Context& context, Run& run);
+void AddArtifactsCommand(CLI::App& app, Context& context, Run& run);
 void AddViewCommand(CLI::App& app, Context& context, Run& run);
 void AddValidateCommand(CLI::App& app, Context& context, Run& run);
 void AddRecordCommand(CLI::App& app, Context& context, Run& run);

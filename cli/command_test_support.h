@@ -32,6 +32,19 @@ class FakeOperator final : public v1::OperatorService::Service {
     agent->set_connected(true);
     return grpc::Status::OK;
   }
+  grpc::Status CollectStacks(grpc::ServerContext*, const v1::CollectStacksRequest* request,
+                             v1::GetStacksReply* reply) override {
+    stacks_request = *request;
+    *reply->add_stacks() = stacks;
+    return grpc::Status::OK;
+  }
+  // Each question finds one worker more that has answered.
+  grpc::Status GetStacks(grpc::ServerContext*, const v1::CaptureReference*,
+                         v1::GetStacksReply* reply) override {
+    *reply->add_stacks() = stacks;
+    if (stacks.pending() > 0) stacks.set_pending(stacks.pending() - 1);
+    return grpc::Status::OK;
+  }
   grpc::Status ListAgents(grpc::ServerContext*, const v1::ListAgentsRequest*,
                           v1::ListAgentsReply* reply) override {
     auto* agent = reply->add_agents();
@@ -189,6 +202,8 @@ class FakeOperator final : public v1::OperatorService::Service {
   std::string export_leaves_out;                  // the verdict
   std::string export_warning;
   v1::ExplainRequest explain_request;
+  v1::CollectStacksRequest stacks_request;
+  v1::StacksReport stacks;
   v1::InsightReport insight;
   grpc::Status explain_status;
 };

@@ -100,6 +100,14 @@ std::string FormatRefusal(const v1::InsightRefusal& refusal, size_t columns) {
   return Wrapped(0, text, columns);
 }
 
+// Returns whether the stacks are of the job of the verdict's suspects, whose hang they show.
+bool ShowsHang(const v1::StacksReport& report, const v1::Verdict& verdict) {
+  const bool is_hang = verdict.kind() == v1::VERDICT_KIND_HANG_NOT_ENTERED ||
+                       verdict.kind() == v1::VERDICT_KIND_HANG_INSIDE;
+  return is_hang && (report.job().empty() || verdict.suspects().empty() ||
+                     verdict.suspects(0).job() == report.job());
+}
+
 // Returns what two answers have in common if they say the same of the same cores: figures differ
 // from second to second.
 template <typename Cores>
@@ -115,15 +123,55 @@ std::string KeyOf(std::string_view kind, const std::string& role, const Cores& c
 
 std::string FormatInsight(const v1::InsightReport& report, size_t columns) {
   std::string text;
+  std::vector<const v1::StacksReport*> stacks;
+  for (const v1::StacksReport& of_job : report.stacks()) stacks.push_back(&of_job);
   for (const v1::Verdict& verdict : report.verdicts()) {
     text += FormatVerdict(verdict, report, columns);
+    std::erase_if(stacks, [&](const v1::StacksReport* of_job) {
+      if (!ShowsHang(*of_job, verdict)) return false;
+      text += FormatStacks(*of_job, columns);
+      return true;
+    });
   }
+  for (const v1::StacksReport* const of_job : stacks) text += FormatStacks(*of_job, columns);
   for (const v1::InsightRefusal& refusal : report.refusals()) {
     text += FormatRefusal(refusal, columns);
   }
   text += Wrapped(0, Clean(report.text()), columns);
   for (const std::string& warning : report.warnings()) {
     text += Wrapped(0, "note: " + Clean(warning), columns);
+  }
+  return text;
+}
+
+std::string FormatStacks(const v1::StacksReport& report, size_t columns) {
+  const std::string pending =
+      report.pending() == 0 ? "" : fmt::format(", {} have not answered yet", report.pending());
+  std::string text = Wrapped(
+      kIndent,
+      fmt::format("stacks: {}{}, {}{} ({})", FormatCounted(report.members_size(), "worker"),
+                  report.job().empty() ? "" : " of " + Clean(report.job()),
+                  FormatMoment(report.asked_realtime_ns()), pending, Clean(report.reason())),
+      columns);
+  for (const std::string& line : report.lines()) text += Wrapped(kIndent, Clean(line), columns);
+  if (!report.problem().empty()) {
+    text += Wrapped(kIndent, "note: not stored: " + Clean(report.problem()), columns);
+  }
+  return text;
+}
+
+std::string FormatStackTree(const v1::StacksReport& report) {
+  std::string text;
+  for (const v1::StackNode& node : report.nodes()) {
+    const std::string frame =
+        node.function().empty() ? "(ends here)"
+        : node.file().empty()   ? Clean(node.function())
+                              : fmt::format("{} ({})", Clean(node.function()), Clean(node.file()));
+    text += fmt::format("{:>6} {} {}{}\n", node.members_size(), node.is_minority() ? '*' : ' ',
+                        std::string(std::min<size_t>(node.depth(), 64), ' '), frame);
+  }
+  if (report.nodes_left_out() != 0) {
+    text += fmt::format("{} frames are left out\n", report.nodes_left_out());
   }
   return text;
 }

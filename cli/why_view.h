@@ -18,6 +18,12 @@ namespace neurontrace::cli {
 // width), except for commands, which people copy.
 std::string FormatInsight(const v1::InsightReport& report, size_t columns);
 
+// Returns the short answer of merged stacks: of whom and when, the path that most share, where odd
+// ones differ, and whose were not taken. Lines are wrapped as above.
+std::string FormatStacks(const v1::StacksReport& report, size_t columns);
+// Returns the whole tree, one frame a line with the number of its workers; * marks what is odd.
+std::string FormatStackTree(const v1::StacksReport& report);
+
 // Returns 3 if a part of the cores was not judged, or none at all; else 0, also if nobody is named.
 ExitCode ExitCodeOf(const v1::InsightReport& report);
 

@@ -11,6 +11,7 @@
 #include "lib/trace/capture_spec.h"
 #include "lib/trace/ids.h"
 #include "lib/trace/trigger_rule.h"
+#include "lib/trace/worker_stacks.h"
 
 namespace neurontrace {
 
@@ -53,6 +54,8 @@ class ControlObserver {
   virtual bool IsDelivered(const CaptureId&) const { return true; }
   // Called with the aggregator's trigger rules, which replace all earlier ones.
   virtual void OnTriggers(const std::vector<TriggerRule>& /*rules*/, uint64_t /*version*/) {}
+  // Called when the aggregator asks for the stacks of workers. Each gets an answer by ReportStacks.
+  virtual void OnCollectStacks(const StacksOrder& /*order*/) {}
 };
 
 }  // namespace neurontrace

@@ -182,6 +182,11 @@ void ControlSession::OnSetTriggers(const std::vector<TriggerRule>& rules, uint64
   observer_.OnTriggers(rules, version);
 }
 
+void ControlSession::OnCollectStacks(const StacksOrder& order) {
+  ++counters_.orders;
+  observer_.OnCollectStacks(order);
+}
+
 ControlSession::Capture& ControlSession::AddCapture(const CaptureResume& resume) {
   Capture& capture = captures_[resume.capture_id];
   capture.mode = resume.spec.mode;

@@ -76,6 +76,9 @@ class ControlSession final : public ControlStream::Listener,
   // TriggerSink. The report is sent, over a new connection if this one breaks, unless that takes
   // longer than limits::kTriggerStaleNs.
   bool ReportTrigger(const TriggerFired& fired) override;
+  // Reports the stacks of a worker. Dropped without a connection: the aggregator reports the worker
+  // as not answered.
+  void ReportStacks(const WorkerStacks& stacks) { Report(stacks); }
 
   // Returns true while a call is open whose aggregator has accepted this agent.
   bool welcomed() const { return welcomed_; }
@@ -127,6 +130,7 @@ class ControlSession final : public ControlStream::Listener,
   void OnBeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) override;
   void OnStopCapture(const CaptureId& capture_id, uint64_t host_raw_ns) override;
   void OnSetTriggers(const std::vector<TriggerRule>& rules, uint64_t version) override;
+  void OnCollectStacks(const StacksOrder& order) override;
   void OnClosed(const absl::Status& status) override;
 
  private:

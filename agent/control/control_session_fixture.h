@@ -41,6 +41,9 @@ inline std::string Words(const AgentReport& report) {
     }
     std::string operator()(const Heartbeat&) const { return "heartbeat"; }
     std::string operator()(const TriggerFired& fired) const { return "fired " + fired.rule; }
+    std::string operator()(const WorkerStacks& stacks) const {
+      return fmt::format("stacks {} of {}", stacks.collection, stacks.worker.pid);
+    }
   };
   return std::visit(Visitor(), report);
 }

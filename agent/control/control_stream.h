@@ -17,6 +17,7 @@
 #include "lib/trace/stream_cursor.h"
 #include "lib/trace/trigger_rule.h"
 #include "lib/trace/worker_info.h"
+#include "lib/trace/worker_stacks.h"
 
 namespace neurontrace {
 
@@ -36,7 +37,7 @@ struct Heartbeat {
 };
 // AgentInfo is the first report on each call.
 using AgentReport = std::variant<AgentInfo, WorkerInfo, WorkerGone, CaptureWorkerStatus,
-                                 CaptureAgentStatus, Heartbeat, TriggerFired>;
+                                 CaptureAgentStatus, Heartbeat, TriggerFired, WorkerStacks>;
 
 // A capture that is to be armed, started or resumed. The welcome, which is the first message on
 // each call, lists all captures that this agent has a part in.
@@ -74,6 +75,7 @@ class ControlStream {
     virtual void OnStopCapture(const CaptureId& capture_id, uint64_t host_raw_ns) = 0;
     // Replaces all earlier rules.
     virtual void OnSetTriggers(const std::vector<TriggerRule>& rules, uint64_t version) = 0;
+    virtual void OnCollectStacks(const StacksOrder& order) = 0;
     virtual void OnClosed(const absl::Status& status) = 0;  // the last event
   };
 

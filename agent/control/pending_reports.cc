@@ -7,6 +7,7 @@
 
 #include "lib/trace/trigger_rule.h"
 #include "lib/trace/worker_info.h"
+#include "lib/trace/worker_stacks.h"
 
 namespace neurontrace {
 
@@ -26,6 +27,9 @@ PendingReports::Topic PendingReports::TopicOf(const AgentReport& report) {
   } else if (const auto* fired = std::get_if<TriggerFired>(&report)) {
     topic.rule = fired->rule;
     topic.worker = fired->worker;
+  } else if (const auto* stacks = std::get_if<WorkerStacks>(&report)) {
+    topic.worker = stacks->worker;
+    topic.capture_id = stacks->capture_id;
   }
   return topic;
 }

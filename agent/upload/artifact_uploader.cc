@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <utility>
 
@@ -122,6 +123,50 @@ void ArtifactUploader::Forgo(const CaptureId& capture_id, const FoundArtifact& a
   loop_.PostTask([this, forgone = std::move(forgone), done = std::move(done)] {
     runner_.PostTask([done, outcome = SendSkipped(forgone)] { done(outcome); });
   });
+}
+
+void ArtifactUploader::SubmitContent(const CaptureId& capture_id, const ArtifactPlace& place,
+                                     uint64_t made_realtime_ns, std::string content, Done done) {
+  assert(content.size() <= limits::kArtifactPartBytesMax);
+  v1::ArtifactOffer offer;
+  offer.set_capture_id(std::string(capture_id.bytes()));
+  offer.set_agent_id(agent_id_);
+  offer.set_directory(place.directory);
+  offer.set_session(place.session);
+  offer.set_name(place.name);
+  offer.set_bytes(content.size());
+  offer.set_modified_realtime_ns(made_realtime_ns);
+  loop_.PostTask(
+      [this, offer = std::move(offer), content = std::move(content), done = std::move(done)] {
+        runner_.PostTask([done, outcome = SendContent(offer, content)] { done(outcome); });
+      });
+}
+
+ArtifactSink::Outcome ArtifactUploader::SendContent(v1::ArtifactOffer offer,
+                                                    const std::string& content) {
+  Sha256 sha;
+  sha.Update(content);
+  offer.set_sha256(sha.Finish());
+  auto context = NewContext();
+  if (context == nullptr) return {Fate::kAway, "the agent is shutting down"};
+  context->set_deadline(std::chrono::system_clock::now() + kOfferPatience);
+  v1::ArtifactAnswer answer;
+  grpc::Status status = stub_->Offer(context.get(), offer, &answer);
+  if (!status.ok()) return OutcomeOf(status);
+  if (answer.outcome() != v1::ARTIFACT_OUTCOME_SEND) return OutcomeOf(answer);
+  context = NewContext();
+  if (context == nullptr) return {Fate::kAway, "the agent is shutting down"};
+  context->set_deadline(std::chrono::system_clock::now() + kOfferPatience);
+  const auto writer = stub_->Put(context.get(), &answer);
+  v1::ArtifactPart part;
+  const uint64_t offset = std::min<uint64_t>(answer.offset(), content.size());
+  part.set_offset(offset);
+  part.set_content(content.substr(offset));
+  *part.mutable_offer() = std::move(offer);
+  writer->Write(part);  // Finish has its result
+  writer->WritesDone();
+  status = writer->Finish();
+  return status.ok() ? OutcomeOf(answer) : OutcomeOf(status);
 }
 
 ArtifactSink::Outcome ArtifactUploader::SendSkipped(const v1::ArtifactForgone& forgone) {

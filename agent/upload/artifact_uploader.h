@@ -39,6 +39,10 @@ class ArtifactUploader final : public ArtifactSink {
   void Submit(const CaptureId& capture_id, const FoundArtifact& artifact, Done done) override;
   void Forgo(const CaptureId& capture_id, const FoundArtifact& artifact, const std::string& why,
              Done done) override;
+  // Sends a content of the agent's own, which is in no file, at most limits::kArtifactPartBytesMax
+  // long. It belongs to no inspect directory.
+  void SubmitContent(const CaptureId& capture_id, const ArtifactPlace& place,
+                     uint64_t made_realtime_ns, std::string content, Done done);
 
  private:
   // The table is emptied when it is full; the cost is one more reading of each file.
@@ -49,6 +53,8 @@ class ArtifactUploader final : public ArtifactSink {
   // Returns the SHA-256 of the file, remembered or read. Fails with the disk's errors, and with
   // CANCELLED once this is being destroyed.
   absl::StatusOr<std::string> HashOf(const ArtifactFile& file, const FoundArtifact& artifact);
+  // Sends the content of SubmitContent; fills the rest of the offer.
+  Outcome SendContent(v1::ArtifactOffer offer, const std::string& content);
   // Reports a file that will not be kept.
   Outcome SendSkipped(const v1::ArtifactForgone& forgone);
   // Sends the content from `offset` on, which the aggregator named.

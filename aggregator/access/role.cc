@@ -41,6 +41,7 @@ constexpr CallRule kCalls[] = {
     {"/neurontrace.v1.OperatorService/StopCapture", Role::kOperator},
     {"/neurontrace.v1.OperatorService/UpdateCapture", Role::kOperator},
     {"/neurontrace.v1.OperatorService/FireTrigger", Role::kOperator},
+    {"/neurontrace.v1.OperatorService/CollectStacks", Role::kOperator},
     {"/grpc.health.v1.Health/", Role::kViewer},
     {"/grpc.reflection.", Role::kViewer},
 };
@@ -132,9 +133,9 @@ bool IsCheckedByItsHandler(std::string_view path) {
   constexpr std::string_view kService = "/neurontrace.v1.OperatorService/";
   if (!path.starts_with(kService)) return false;
   path.remove_prefix(kService.size());
-  constexpr std::array<std::string_view, 7> kCallsOfCaptures = {
+  constexpr std::array<std::string_view, 8> kCallsOfCaptures = {
       "StartCapture", "StopCapture", "DeleteCapture", "UpdateCapture",
-      "FireTrigger",  "Export",      "GetArtifact"};
+      "FireTrigger",  "Export",      "GetArtifact",   "CollectStacks"};
   return std::ranges::find(kCallsOfCaptures, path) != kCallsOfCaptures.end();
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "aggregator/ingest/agent_order_sender.h"
 #include "aggregator/session/agent_registry.h"
 #include "aggregator/session/capture_order.h"
 #include "lib/base/mutex.h"
@@ -16,7 +17,7 @@ class ControlExchange;
 
 // The open Control calls by their connection, through which orders reach agents. Any thread. Holds
 // calls weakly: gRPC decides how long they live.
-class AgentConnections : public OrderSender {
+class AgentConnections : public OrderSender, public AgentOrderSender {
  public:
   // Registers a call under a new id, which is never reused.
   ConnectionId Add(std::weak_ptr<ControlExchange> call);
@@ -30,7 +31,7 @@ class AgentConnections : public OrderSender {
                  const CaptureOrder& order) override;
   // Drops the order if the connection is gone: an agent that returns gets it again. Does not wait
   // for the agent.
-  void Send(ConnectionId connection, v1::AgentOrder order);
+  void Send(ConnectionId connection, v1::AgentOrder order) override;
   // Ends a call with ABORTED because its agent has connected again.
   void Supersede(ConnectionId connection);
   // Ends all calls with UNAVAILABLE when the aggregator shuts down, so that agents notice at once.

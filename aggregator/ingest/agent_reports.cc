@@ -11,6 +11,7 @@
 #include "lib/trace/stream_cursor.h"
 #include "lib/wire/agent_hello.h"
 #include "lib/wire/conversions.h"
+#include "lib/wire/stacks_codec.h"
 #include "lib/wire/trigger_messages.h"
 
 namespace neurontrace {
@@ -131,6 +132,12 @@ absl::Status AgentReports::Handle(const v1::AgentReport& report, const std::stri
       ASSIGN_OR_RETURN(const TriggerFired fired, FromProto(report.trigger_fired()));
       RETURN_IF_ERROR(coordinator_.OnHeartbeat(agent_id, from));
       if (triggers_ != nullptr) triggers_->OnFired(agent_id, fired);
+      return absl::OkStatus();
+    }
+    case v1::AgentReport::kWorkerStacks: {
+      ASSIGN_OR_RETURN(const WorkerStacks stacks, FromProto(report.worker_stacks()));
+      RETURN_IF_ERROR(coordinator_.OnHeartbeat(agent_id, from));
+      if (stacks_ != nullptr) stacks_->OnStacks(agent_id, stacks);
       return absl::OkStatus();
     }
     case v1::AgentReport::kHeartbeat:

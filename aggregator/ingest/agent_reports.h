@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/ingest/agent_connections.h"
+#include "aggregator/ingest/stacks_report_handler.h"
 #include "aggregator/ingest/trigger_report_handler.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/chunk_store.h"
@@ -23,12 +24,14 @@ class AgentReports {
   // Agents are welcomed with `aggregator_id`. The references must outlive this. Without `triggers`
   // agents get no rules.
   AgentReports(Coordinator& coordinator, ChunkStore& chunks, AgentConnections& connections,
-               std::string aggregator_id, TriggerReportHandler* triggers = nullptr)
+               std::string aggregator_id, TriggerReportHandler* triggers = nullptr,
+               StacksReportHandler* stacks = nullptr)
       : coordinator_(coordinator),
         chunks_(chunks),
         connections_(connections),
         aggregator_id_(std::move(aggregator_id)),
-        triggers_(triggers) {}
+        triggers_(triggers),
+        stacks_(stacks) {}
 
   // Handles an agent's first report: connects it, ends the call that it had before, and returns the
   // order to send first. Sets `agent_id`. Fails with INVALID_ARGUMENT if the report is no valid
@@ -57,6 +60,7 @@ class AgentReports {
   // for.
   const std::string aggregator_id_;
   TriggerReportHandler* const triggers_;  // may be null
+  StacksReportHandler* const stacks_;     // may be null: stacks are ignored
 };
 
 // Converts an order to its message. Pure.

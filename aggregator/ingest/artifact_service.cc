@@ -90,6 +90,9 @@ absl::StatusOr<ArtifactReference> FromProto(const v1::ArtifactOffer& offer) {
   reference.root = offer.root();
   ASSIGN_OR_RETURN(reference.place,
                    MakeArtifactPlace(offer.directory(), offer.session(), offer.name()));
+  if (reference.place.kind == ArtifactKind::kMergedStacks) {
+    return InvalidArgument("artifact: merged stacks are made by the aggregator alone");
+  }
   if (offer.sha256().size() != kSha256Bytes) {
     return InvalidArgument("artifact: invalid hash of {} bytes", offer.sha256().size());
   }

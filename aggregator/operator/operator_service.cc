@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "aggregator/access/visibility.h"
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
@@ -589,7 +590,7 @@ absl::Status OperatorService::ExplainCapture(grpc::ServerContext& context,
                    deps_.exports.Take(caller.name, [&context] { context.TryCancel(); }));
   ASSIGN_OR_RETURN(reply, deps_.explainer.Explain(record, request,
                                                   [&context] { return context.IsCancelled(); }));
-  return absl::OkStatus();
+  return AddStacks(caller, record.id, request.job(), *reply.mutable_stacks());
 }
 
 // The watch records every job, so a caller with limits has to name one of its own.
@@ -605,7 +606,88 @@ absl::Status OperatorService::ExplainWatch(const Caller& caller, const v1::Expla
     return FailedPrecondition("no watch is on; start it with `neurontrace watch on`");
   }
   ASSIGN_OR_RETURN(reply, deps_.live_insight->Now(request.job()));
+  // The watch may end at this moment.
+  const auto watch = RunningWatch(request.job());
+  if (!watch.ok()) return absl::OkStatus();
+  return AddStacks(caller, watch->id, request.job(), *reply.mutable_stacks());
+}
+
+absl::Status OperatorService::AddStacks(
+    const Caller& caller, const CaptureId& capture, const std::string& job,
+    google::protobuf::RepeatedPtrField<v1::StacksReport>& stacks) {
+  ASSIGN_OR_RETURN(const std::vector<v1::StacksReport> reports, deps_.stacks.Reports(capture));
+  for (const v1::StacksReport& report : reports) {
+    if (!job.empty() && report.job() != job) continue;
+    // Workers of several jobs have stacks of several owners.
+    if (CheckOwner(caller, {.selection = {.job = report.job()}}).ok()) *stacks.Add() = report;
+  }
   return absl::OkStatus();
+}
+
+absl::StatusOr<CaptureRecord> OperatorService::RunningWatch(const std::string& job) const {
+  return sessions_.Run([&](Coordinator& coordinator) -> absl::StatusOr<CaptureRecord> {
+    std::optional<CaptureRecord> newest;
+    coordinator.ForEachRunning([&](const CaptureRecord& record) {
+      const std::string& of = record.spec.selection.job;
+      if (!record.spec.watch || (!job.empty() && !of.empty() && of != job)) return;
+      if (!newest || record.started_realtime_ns > newest->started_realtime_ns) newest = record;
+    });
+    if (newest) return *std::move(newest);
+    return FailedPrecondition(
+        "no watch is on; start it with `neurontrace watch on`, or name a "
+        "capture");
+  });
+}
+
+grpc::Status OperatorService::CollectStacks(grpc::ServerContext* context,
+                                            const v1::CollectStacksRequest* request,
+                                            v1::GetStacksReply* reply) {
+  const auto collect = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    entry.job = request->job();
+    RETURN_IF_ERROR(CheckText("job", request->job(), limits::kDetailBytesMax));
+    RETURN_IF_ERROR(
+        CheckCount("worker_gids", request->worker_gids_size(), limits::kSelectionItemsMax));
+    CaptureSpec chosen;
+    chosen.selection.job = request->job();
+    for (const v1::GidRange& range : request->worker_gids()) {
+      chosen.selection.worker_gids.push_back({range.first(), range.last()});
+    }
+    absl::StatusOr<CaptureRecord> record =
+        request->capture_id().empty() ? RunningWatch(request->job())
+                                      : calls_.RecordFor(caller, request->capture_id(), entry);
+    RETURN_IF_ERROR(record.status());
+    entry.capture = record->id.ToString();
+    ASSIGN_OR_RETURN(const v1::StacksReport report, sessions_.Run([&](Coordinator& coordinator) {
+      std::vector<WorkerIdentity> workers;
+      std::set<WorkerIdentity> recorded;
+      for (const CaptureWorkerStatus& status : record->workers) {
+        if (!status.framework) recorded.insert(status.worker);
+      }
+      for (const auto& [agent_id, agent] : coordinator.registry().agents()) {
+        for (const auto& [identity, worker] :
+             agent.connection ? agent.workers : agent.last_workers) {
+          if (recorded.contains(identity) && CanSee(caller, worker) && Selects(chosen, worker)) {
+            workers.push_back(identity);
+          }
+        }
+      }
+      return deps_.stacks.Collect(record->id, "asked for by " + caller.name, std::move(workers));
+    }));
+    entry.detail = fmt::format("{} workers", report.members_size());
+    *reply->add_stacks() = report;
+    return absl::OkStatus();
+  };
+  return calls_.Run(*context, {"stacks.collect", "CollectStacks", request->capture_id()}, collect);
+}
+
+grpc::Status OperatorService::GetStacks(grpc::ServerContext* context,
+                                        const v1::CaptureReference* request,
+                                        v1::GetStacksReply* reply) {
+  const auto caller = deps_.access.CallerOf(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
+  const auto record = calls_.RecordFor(*context, request->capture_id());
+  if (!record.ok()) return ToGrpcStatus(record.status());
+  return ToGrpcStatus(AddStacks(*caller, record->id, "", *reply->mutable_stacks()));
 }
 
 }  // namespace neurontrace

@@ -27,6 +27,7 @@
 #include "aggregator/retention/changed_retentions.h"
 #include "aggregator/retention/export_leases.h"
 #include "aggregator/session/coordinator.h"
+#include "aggregator/stacks/stack_collector.h"
 #include "aggregator/storage/capture_metrics.h"
 #include "aggregator/storage/storage.h"
 #include "aggregator/storage/store_quota.h"
@@ -45,6 +46,7 @@ struct OperatorDeps {
   TaskRunner& sequence;
   Coordinator& coordinator;
   TriggerService& triggers;
+  StackCollector& stacks;
   Store& store;
   const Storage& storage;  // of that store
   StoreQuota& quota;
@@ -144,6 +146,13 @@ class OperatorService final : public v1::OperatorService::Service {
   // FAILED_PRECONDITION if no watch is on.
   grpc::Status Explain(grpc::ServerContext* context, const v1::ExplainRequest* request,
                        v1::InsightReport* reply) override;
+  // Asks for the stacks of workers of a capture, or of the watch, and returns at once. Fails with
+  // NOT_FOUND if none is selected, and as StackCollector::Collect does.
+  grpc::Status CollectStacks(grpc::ServerContext* context, const v1::CollectStacksRequest* request,
+                             v1::GetStacksReply* reply) override;
+  // Returns the newest stacks of each job of a capture that the caller may see.
+  grpc::Status GetStacks(grpc::ServerContext* context, const v1::CaptureReference* request,
+                         v1::GetStacksReply* reply) override;
 
  private:
   // Sends the capture whenever it changes until it has ended.
@@ -156,6 +165,12 @@ class OperatorService final : public v1::OperatorService::Service {
                               v1::InsightReport& reply);
   absl::Status ExplainWatch(const Caller& caller, const v1::ExplainRequest& request,
                             v1::InsightReport& reply);
+  // Adds the newest stacks of a capture to an answer, of this job or all, as far as the caller may
+  // see them.
+  absl::Status AddStacks(const Caller& caller, const CaptureId& capture, const std::string& job,
+                         google::protobuf::RepeatedPtrField<v1::StacksReport>& stacks);
+  // Returns the watch that records workers of the job, the newest of several.
+  absl::StatusOr<CaptureRecord> RunningWatch(const std::string& job) const;
   // Deletes an ended capture that nobody exports.
   absl::Status Delete(const CaptureId& id, v1::DeleteCaptureReply& reply);
 

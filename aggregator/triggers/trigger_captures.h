@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/trace/capture_spec.h"
 #include "lib/trace/ids.h"
+#include "lib/trace/trigger_rule.h"
 
 namespace neurontrace {
 
@@ -34,6 +37,10 @@ class TriggerCaptures {
   // Returns the continuous capture that records everything the spec selects, and is suspended for
   // the trigger's capture.
   virtual Continuous ContinuousOf(const CaptureSpec& spec) const = 0;
+  // Asks for the stacks of these workers, for a capture that this rule fired for. The log and the
+  // capture have the result.
+  virtual void CollectStacks(const CaptureId& capture, const TriggerRule& rule,
+                             const std::string& cause, std::vector<WorkerIdentity> workers) = 0;
 };
 
 }  // namespace neurontrace

@@ -282,6 +282,7 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
     answer.capture = other;
     answer.suppression = TriggerSuppression::kRecorded;
     answer.problem = fmt::format("capture {} already records it", other.ToString());
+    CollectStacks(rule, job, other);
     return Suppress(state, answer);
   }
   // A rule that only wants the past has it already.
@@ -291,6 +292,7 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
     answer.problem =
         fmt::format("{}; export it, or set record-for to capture the following events separately",
                     DescribeEarlierCapture(continuous, false));
+    CollectStacks(rule, job, continuous.id);
     return Suppress(state, answer);
   }
   // The cool-down starts even if the capture is then refused. Otherwise a rule that fires
@@ -313,6 +315,13 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
   state.status.last_fired_realtime_ns = clock_.RealtimeNs();
   state.status.last_capture = *capture;
   state.status.last_problem.clear();
+  CollectStacks(rule, job, *capture);
+}
+
+void TriggerEngine::CollectStacks(const TriggerRule& rule, const Job& job,
+                                  const CaptureId& capture) {
+  if (!rule.stacks) return;
+  captures_.CollectStacks(capture, rule, job.incident->Cause(), job.incident->Suspects());
 }
 
 // Takes a snapshot of the past if a flight recorder holds it, otherwise streams what follows.

@@ -139,6 +139,8 @@ class TriggerEngine {
   Job* JobOf(State& state, const std::string& name);
   // Starts the capture of a gathered incident, and sets `answer` to the result.
   void Start(State& state, Job& job, const std::string& job_name, Answer& answer);
+  // Asks for the stacks of the incident's workers if the rule takes them.
+  void CollectStacks(const TriggerRule& rule, const Job& job, const CaptureId& capture);
   // Fails with the error of the last attempt, or with FAILED_PRECONDITION if the rule allows none.
   absl::StatusOr<CaptureId> StartCapture(const TriggerRule& rule, const CaptureSpec& base,
                                          Job& job);

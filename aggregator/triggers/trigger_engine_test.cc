@@ -12,6 +12,7 @@
 namespace neurontrace {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -69,6 +70,39 @@ TEST_F(TriggerEngineTest, RecordsOnlyWhomAVerdictConcerns) {
   ASSERT_THAT(captures_.started, SizeIs(1));
   EXPECT_EQ(captures_.started[0].selection.job, "j");
   EXPECT_EQ(captures_.started[0].selection.worker_gids, fired.narrowed.worker_gids);
+}
+
+// Of all workers that reported, and of those that a verdict names.
+TEST_F(TriggerEngineTest, TakesStacksIfTheRuleAsksForThem) {
+  TriggerRule rule = Rule("slow");
+  engine_.SetRules({rule, Rule("quiet")});
+  Fire("slow");
+  Fire("quiet");
+  EXPECT_THAT(captures_.stacks, IsEmpty());
+  EndCaptures();
+  runner_.AdvanceNs(rule.cool_down_ns);
+  rule.stacks = true;
+  engine_.SetRules({rule});
+  TriggerFired first = Fired("slow", "j", 1);
+  first.suspects = {Fired("slow", "j", 3).worker, first.worker};
+  engine_.OnFired(first);
+  Fire("slow", "j", 2);
+  ASSERT_THAT(captures_.stacks, SizeIs(1));
+  EXPECT_EQ(captures_.stacks[0].first, FakeTriggerCaptures::Id(3));
+  EXPECT_THAT(captures_.stacks[0].second,
+              ElementsAre(Fired("slow", "j", 1).worker, Fired("slow", "j", 2).worker,
+                          Fired("slow", "j", 3).worker));
+}
+
+// The events are in another capture: the stacks go there.
+TEST_F(TriggerEngineTest, TakesStacksForTheCaptureThatRecords) {
+  TriggerRule rule = Rule("slow");
+  rule.stacks = true;
+  engine_.SetRules({rule});
+  captures_.recorder = FakeTriggerCaptures::Id(9);
+  Fire("slow");
+  ASSERT_THAT(captures_.stacks, SizeIs(1));
+  EXPECT_EQ(captures_.stacks[0].first, FakeTriggerCaptures::Id(9));
 }
 
 TEST_F(TriggerEngineTest, MakesASnapshotOfTheFlightRecorder) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/clean_text.h"
+#include "lib/trace/stacks_limits.h"
 #include "lib/trace/trigger_limits.h"
 
 namespace neurontrace {
@@ -24,9 +25,19 @@ std::string CutCause(std::string_view text, size_t bytes_max) {
 TriggerIncident::TriggerIncident(const TriggerFired& first)
     : job_(first.job), first_(CutCause(first.cause, kFirstBytesMax)), narrowed_(first.narrowed) {
   workers_.insert(first.worker);
+  AddSuspects(first);
+}
+
+void TriggerIncident::AddSuspects(const TriggerFired& fired) {
+  const auto add = [this](const WorkerIdentity& worker) {
+    if (worker.pid != 0 && suspects_.size() < limits::kStacksWorkersMax) suspects_.insert(worker);
+  };
+  add(fired.worker);
+  for (const WorkerIdentity& worker : fired.suspects) add(worker);
 }
 
 void TriggerIncident::Add(const TriggerFired& fired) {
+  AddSuspects(fired);
   if (workers_.contains(fired.worker)) return;
   if (workers_.size() >= limits::kTriggerIncidentWorkersMax) {
     has_more_ = true;

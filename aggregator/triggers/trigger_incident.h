@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/trace/capture_spec.h"
 #include "lib/trace/ids.h"
@@ -32,16 +33,21 @@ class TriggerIncident {
   const std::string& job() const { return job_; }
   // Returns the workers of the job that the first report is about; empty: all.
   const CaptureSpec::Selection& narrowed() const { return narrowed_; }
+  // Returns the workers whose stacks a rule takes, at most limits::kStacksWorkersMax.
+  std::vector<WorkerIdentity> Suspects() const { return {suspects_.begin(), suspects_.end()}; }
   // Describes, for people, the first report and the number of others.
   std::string Cause() const;
 
  private:
+  void AddSuspects(const TriggerFired& fired);
+
   // Of the first report.
   std::string job_;
   std::string first_;
   CaptureSpec::Selection narrowed_;
   // Workers that have reported, the first one included.
   std::set<WorkerIdentity> workers_;
+  std::set<WorkerIdentity> suspects_;
   bool has_more_ = false;  // beyond limits::kTriggerIncidentWorkersMax
 };
 

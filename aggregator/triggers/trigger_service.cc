@@ -233,6 +233,10 @@ void TriggerService::OnVerdict(const LiveVerdict& verdict) {
                        .job = verdict.job,
                        .narrowed = SelectionOf(verdict, rule.peers)};
     if (!verdict.suspects.empty()) fired.worker = verdict.suspects.front().worker;
+    for (const VerdictCore& core : verdict.suspects) fired.suspects.push_back(core.worker);
+    for (size_t i = 0; i < std::min<size_t>(rule.peers, verdict.peers.size()); ++i) {
+      fired.suspects.push_back(verdict.peers[i].worker);
+    }
     engine_.OnFired(fired);
   }
 }

@@ -21,6 +21,7 @@
 #include "aggregator/ingest/trigger_report_handler.h"
 #include "aggregator/session/capture_observer.h"
 #include "aggregator/session/coordinator.h"
+#include "aggregator/stacks/stack_collector.h"
 #include "aggregator/triggers/trigger_captures.h"
 #include "aggregator/triggers/trigger_engine.h"
 #include "aggregator/triggers/worker_silence.h"
@@ -54,6 +55,7 @@ class TriggerService final : public TriggerReportHandler,
     AgentConnections& connections;
     prometheus::Registry& registry;
     AuditLog& audit;
+    StackCollector& stacks;
   };
 
   // Reads the rule file. Returns null for an empty path: there are no rules. Fails with the errors
@@ -103,6 +105,10 @@ class TriggerService final : public TriggerReportHandler,
   CaptureId FlightRecorderOf(const CaptureSpec& spec) const override;
   CaptureId RecorderOf(const CaptureSpec& spec) const override;
   Continuous ContinuousOf(const CaptureSpec& spec) const override;
+  void CollectStacks(const CaptureId& capture, const TriggerRule& rule, const std::string& cause,
+                     std::vector<WorkerIdentity> workers) override {
+    deps_.stacks.CollectFor("rule " + rule.name, capture, cause, std::move(workers));
+  }
   // Puts the rules into force here and sends them to all connected agents.
   void Apply(std::vector<TriggerRule> rules);
   // Returns whether a capture that `fits` records workers of the rule's job.

@@ -38,6 +38,11 @@ class FakeTriggerCaptures final : public TriggerCaptures {
   CaptureId RecorderOf(const CaptureSpec&) const override { return recorder; }
   Continuous ContinuousOf(const CaptureSpec&) const override { return continuous; }
 
+  void CollectStacks(const CaptureId& capture, const TriggerRule&, const std::string&,
+                     std::vector<WorkerIdentity> workers) override {
+    stacks.emplace_back(capture, std::move(workers));
+  }
+
   // A good rule of the kind.
   static TriggerRule Rule(const std::string& name, TriggerKind kind = TriggerKind::kPost) {
     return {.name = name,
@@ -55,6 +60,7 @@ class FakeTriggerCaptures final : public TriggerCaptures {
   }
 
   std::vector<CaptureSpec> started;
+  std::vector<std::pair<CaptureId, std::vector<WorkerIdentity>>> stacks;
   std::set<CaptureId> running;
   absl::Status refusal;
   absl::Status snapshot_refusal;

@@ -365,6 +365,7 @@ void LiveInsight::Announce(const JobKey& key, const Watched& watched, const Insi
     const WatchedJob& job = *watched.cores;
     const std::vector<uint32_t> peers = job.PeersOf(verdict.suspects, limits::kWatchPeersMax);
     const LiveVerdict live{
+        .capture = key.first,
         .job = key.second,
         .kind = VerdictKindName(verdict.kind),
         .text = texts[i],

@@ -17,6 +17,7 @@ struct VerdictCore {
 
 // A verdict that has begun while the fleet runs. A plain value.
 struct LiveVerdict {
+  CaptureId capture;  // the watch
   std::string job;
   std::string kind;  // "slow-host", as VerdictKindName has it
   std::string text;  // one line for people

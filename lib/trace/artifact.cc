@@ -17,6 +17,8 @@ namespace {
 // Parts of the vendor's layout (lib/trace/artifact.h): the directory of the models that processes
 // share, and the mark between instance and process id.
 constexpr std::string_view kSharedNeffs = "neffs";
+// The directory of merged stacks.
+constexpr std::string_view kMergedDirectory = "stacks";
 constexpr std::string_view kPidMark = "_pid_";
 // Hexadecimal digits of an artifact root.
 constexpr size_t kRootDigits = 12;
@@ -27,11 +29,13 @@ constexpr size_t kSessionDigitsMax = 20;
 constexpr size_t kQuotedBytesMax = 80;
 
 // Files that have the same name in every directory.
-constexpr std::array<std::pair<std::string_view, ArtifactKind>, 4> kFixedNames = {{
+constexpr std::array<std::pair<std::string_view, ArtifactKind>, 6> kFixedNames = {{
     {"ntrace.pb", ArtifactKind::kSystemTrace},
     {"trace_info.pb", ArtifactKind::kTraceInfo},
     {"cpu_util.pb", ArtifactKind::kCpuUtil},
     {"host_mem.pb", ArtifactKind::kHostMemory},
+    {"stacks.json", ArtifactKind::kStacks},
+    {"merged.json", ArtifactKind::kMergedStacks},
 }};
 
 // Returns whether a name may contain the character: no slash, blank, control character or byte of a
@@ -100,6 +104,10 @@ std::string_view ToString(ArtifactKind kind) {
       return "cpu_util";
     case ArtifactKind::kHostMemory:
       return "host_mem";
+    case ArtifactKind::kStacks:
+      return "stacks";
+    case ArtifactKind::kMergedStacks:
+      return "merged_stacks";
     case ArtifactKind::kUnspecified:
       break;
   }
@@ -138,7 +146,8 @@ absl::StatusOr<ArtifactPlace> MakeArtifactPlace(std::string_view directory,
                                                 std::string_view session, std::string_view name) {
   ArtifactPlace place;
   const bool is_shared = directory == kSharedNeffs;
-  if (!IsPlainName(directory) || (!is_shared && !ParseDirectory(directory, place))) {
+  const bool is_merged = directory == kMergedDirectory;
+  if (!IsPlainName(directory) || (!is_shared && !is_merged && !ParseDirectory(directory, place))) {
     return InvalidArgument("artifact: '{}' is not an inspect directory",
                            CleanText(directory, kQuotedBytesMax));
   }
@@ -147,8 +156,11 @@ absl::StatusOr<ArtifactPlace> MakeArtifactPlace(std::string_view directory,
                            CleanText(session, kQuotedBytesMax));
   }
   place.kind = IsPlainName(name) ? KindOf(name) : ArtifactKind::kUnspecified;
+  // Stacks have the time at which they were taken.
   if (place.kind == ArtifactKind::kUnspecified ||
-      (is_shared && place.kind != ArtifactKind::kNeff)) {
+      (is_shared && place.kind != ArtifactKind::kNeff) ||
+      is_merged != (place.kind == ArtifactKind::kMergedStacks) ||
+      (IsOfStacks(place.kind) && session.empty())) {
     return InvalidArgument("artifact: '{}' is not an artifact's file name",
                            CleanText(name, kQuotedBytesMax));
   }

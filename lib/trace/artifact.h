@@ -9,8 +9,8 @@
 #include "lib/trace/ids.h"
 
 // Files that the Neuron runtime's own profiler writes to its output directory
-// (NEURON_RT_INSPECT_OUTPUT_DIR) and that captures keep, byte for byte. docs/operator/artifacts.md
-// describes the whole way. Pure functions and plain values.
+// (NEURON_RT_INSPECT_OUTPUT_DIR), and stacks of processes: captures keep them byte for byte.
+// docs/operator/artifacts.md describes the whole way. Pure functions and plain values.
 namespace neurontrace {
 
 // Values are on the wire and in stores: never change one.
@@ -22,8 +22,16 @@ enum class ArtifactKind : uint8_t {
   kTraceInfo = 4,    // trace_info.pb
   kCpuUtil = 5,      // cpu_util.pb
   kHostMemory = 6,   // host_mem.pb
+  // Not of the vendor's profiler, but of the agent and the aggregator themselves.
+  kStacks = 7,        // stacks.json: what py-spy printed of one process
+  kMergedStacks = 8,  // merged.json: the stacks of many, as v1.StacksReport
 };
-inline constexpr ArtifactKind kArtifactKindMax = ArtifactKind::kHostMemory;
+inline constexpr ArtifactKind kArtifactKindMax = ArtifactKind::kMergedStacks;
+// Returns whether files of this kind are made by neurontrace, so that none is taken from an inspect
+// directory.
+inline bool IsOfStacks(ArtifactKind kind) {
+  return kind == ArtifactKind::kStacks || kind == ArtifactKind::kMergedStacks;
+}
 // Returns "neff", "ntff", "ntrace", …; "unknown" for kUnspecified.
 std::string_view ToString(ArtifactKind kind);
 
@@ -31,6 +39,11 @@ std::string_view ToString(ArtifactKind kind);
 //
 //   <instance>_pid_<pid>[_<container>]/[<timestamp>/]<file>
 //   neffs/<file>.neff
+//
+// and, beside it, of neurontrace:
+//
+//   <instance>_pid_<pid>/<timestamp>/stacks.json
+//   stacks/<timestamp>/merged.json
 //
 // Every part is a plain name: of 1 to 255 letters, digits and . _ - + = @ , : without a dot at the
 // beginning. So a place is a relative path that leads nowhere else.

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "lib/trace/artifact_limits.h"
 
 namespace neurontrace {
@@ -44,6 +46,26 @@ TEST(ArtifactPlaceTest, KnowsEveryKindByItsName) {
     const auto place = MakeArtifactPlace("i-1_pid_2", "", name);
     ASSERT_TRUE(place.ok()) << name;
     EXPECT_EQ(place->kind, kind) << name;
+  }
+}
+
+TEST(ArtifactPlaceTest, StacksHaveATimeAndTheirOwnDirectories) {
+  const auto raw = MakeArtifactPlace("i-1_pid_2", "1750000000000000000", "stacks.json");
+  ASSERT_TRUE(raw.ok()) << raw.status();
+  EXPECT_EQ(raw->kind, ArtifactKind::kStacks);
+  EXPECT_EQ(raw->pid, 2u);
+  const auto merged = MakeArtifactPlace("stacks", "1750000000000000000", "merged.json");
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_EQ(merged->kind, ArtifactKind::kMergedStacks);
+  EXPECT_EQ(merged->pid, 0u);
+  EXPECT_FALSE(IsInspectDirectory("stacks"));
+  for (const auto& [directory, session, name] :
+       {std::tuple("i-1_pid_2", "", "stacks.json"),
+        std::tuple("stacks", "1750000000000000000", "stacks.json"),
+        std::tuple("stacks", "", "merged.json"), std::tuple("stacks", "", "a.neff"),
+        std::tuple("neffs", "", "merged.json"),
+        std::tuple("i-1_pid_2", "1750000000000000000", "merged.json")}) {
+    EXPECT_FALSE(MakeArtifactPlace(directory, session, name).ok()) << directory << " " << name;
   }
 }
 

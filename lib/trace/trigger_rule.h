@@ -33,6 +33,7 @@ struct TriggerRule {
   // many peers of the suspects are recorded beside them.
   std::string verdicts;
   uint32_t peers = 0;
+  bool stacks = false;  // take the stacks of the workers that it is about
   // How often it may fire: the time after it fired in which it does not, and the captures in one
   // hour.
   uint64_t cool_down_ns = 0;
@@ -50,6 +51,7 @@ struct TriggerFired {
   WorkerIdentity worker;  // instance_id alone: about no single worker
   // Workers that the capture is about, besides the job; empty: the whole job. Never from the wire.
   CaptureSpec::Selection narrowed;
+  std::vector<WorkerIdentity> suspects;  // as `narrowed`, by process; never from the wire
   uint64_t host_realtime_ns = 0;
   friend bool operator==(const TriggerFired&, const TriggerFired&) = default;
 };

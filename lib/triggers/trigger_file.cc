@@ -101,6 +101,11 @@ std::vector<TomlKey> KeysOf(TriggerRule& rule) {
     rule.per_hour_max = static_cast<uint32_t>(*number);
     return "";
   };
+  const auto take_stacks = [&rule](const TomlNode& value) -> std::string {
+    if (value.kind != TomlKind::kBoolean) return "must be true or false";
+    rule.stacks = value.text == "true";
+    return "";
+  };
   const auto take_peers = [&rule](const TomlNode& value) -> std::string {
     const std::optional<double> number = ParseNumber(value.text);
     if (!number || value.kind != TomlKind::kInteger) return "must be a whole number, such as 8";
@@ -113,6 +118,7 @@ std::vector<TomlKey> KeysOf(TriggerRule& rule) {
           {"silent-for", ParseDurationOption(rule.silent_ns)},
           {"verdict", ParseTomlString(rule.verdicts)},
           {"peers", take_peers},
+          {"stacks", take_stacks},
           {"cool-down", ParseDurationOption(rule.cool_down_ns)},
           {"per-hour", take_per_hour},
           {"record-last", ParseDurationOption(rule.last_ns)},

@@ -144,6 +144,11 @@ TEST(TriggerFile, NamesKindsOfVerdicts) {
               HasSubstr("'slow-hots', which matches no kind of verdict"));
   EXPECT_THAT(ProblemOf(rule + "verdict = \"slow-host,\"\n"), HasSubstr("matches no kind"));
   EXPECT_THAT(ProblemOf(rule + "verdict = \"*\"\npeers = 65\n"), HasSubstr("from 0 to 64"));
+  EXPECT_FALSE(RulesOf(rule + "verdict = \"*\"\n")[0].stacks);
+  EXPECT_TRUE(RulesOf(rule + "verdict = \"*\"\nstacks = true\n")[0].stacks);
+  EXPECT_THAT(ProblemOf(rule + "verdict = \"*\"\nstacks = \"yes\"\n"), HasSubstr("true or false"));
+  EXPECT_THAT(ProblemOf("[a]\nwhen = \"post\"\nstacks = true\n"),
+              HasSubstr("applies to slow-execution"));
   EXPECT_THAT(ProblemOf("[a]\nwhen = \"post\"\nverdict = \"*\"\n"), HasSubstr("applies to"));
 }
 

@@ -119,6 +119,17 @@ std::string CheckPeers(const TriggerRule& rule) {
   return fmt::format("must be a number from 0 to {}", limits::kTriggerPeersMax);
 }
 
+std::string CheckStacks(const TriggerRule& rule) {
+  const bool has_suspects = rule.kind == TriggerKind::kSilentCore ||
+                            rule.kind == TriggerKind::kSlowExecution ||
+                            rule.kind == TriggerKind::kVerdict;
+  if (!rule.stacks || has_suspects) return "";
+  return fmt::format(
+      "applies to slow-execution, silent-core and verdict, but this rule has `when = \"{}\"`; "
+      "remove the line",
+      ToString(rule.kind));
+}
+
 std::string CheckCoolDown(const TriggerRule& rule) {
   return CheckDuration(rule.cool_down_ns, limits::kTriggerCoolDownMinNs,
                        limits::kTriggerCoolDownMaxNs);
@@ -180,6 +191,7 @@ const std::vector<TriggerRuleCheck>& TriggerRuleChecks() {
       {"silent-for", CheckSilence},
       {"verdict", CheckVerdicts},
       {"peers", CheckPeers},
+      {"stacks", CheckStacks},
       {"cool-down", CheckCoolDown},
       {"per-hour", CheckPerHour},
       {"record-last", CheckLast},

@@ -30,6 +30,7 @@ void ToProto(const TriggerRule& value, v1::TriggerRule* message) {
   message->set_per_hour_max(value.per_hour_max);
   message->set_verdicts(Identity(value.verdicts));
   message->set_peers(value.peers);
+  message->set_stacks(value.stacks);
   message->set_last_ns(value.last_ns);
   message->set_duration_ns(value.duration_ns);
 }
@@ -55,6 +56,7 @@ absl::StatusOr<TriggerRule> FromProto(const v1::TriggerRule& message) {
   value.per_hour_max = message.per_hour_max();
   value.verdicts = message.verdicts();
   value.peers = message.peers();
+  value.stacks = message.stacks();
   value.last_ns = message.last_ns();
   value.duration_ns = message.duration_ns();
   return value;

@@ -18,11 +18,11 @@ PER_SECOND = 10
 AHEAD = 8 * PER_SECOND  # executions until all wait
 
 
-class WatchTest(FleetCase):
-    def start_job(self, *options, aggregator=()):
+class WatchFleet(FleetCase):
+    def start_job(self, *options, aggregator=(), agent_options=()):
         """Eight ranks on four instances that begin together, so that their executions have the same numbers."""
         self.fleet.start_aggregator(*aggregator)
-        self.start_instances(*INSTANCES)
+        self.start_instances(*INSTANCES, agent_options=agent_options)
         return self.start_workers(*options)
 
     def start_workers(self, *options):
@@ -70,6 +70,8 @@ class WatchTest(FleetCase):
     def ranks(self, verdict):
         return sorted(int(core["worker_gid"]) for core in verdict["suspects"])
 
+
+class WatchTest(WatchFleet):
     def test_names_the_straggler_and_nobody_else(self):
         self.start_job("--straggler-rank", STRAGGLER, "--straggler-extra-us", 4000)
         self.watch_on()

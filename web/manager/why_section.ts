@@ -6,7 +6,7 @@ import {parseInteger} from '../model/time_base';
 import {copyLine} from '../widgets/copy_line';
 import {element} from '../widgets/dom';
 import {Navigation} from '../widgets/navigation';
-import {verdictBadge, verdictBody} from '../widgets/verdict_parts';
+import {stacksSection, verdictBadge, verdictBody} from '../widgets/verdict_parts';
 
 import {link} from './captures_table';
 
@@ -32,6 +32,7 @@ export function whySection(navigation: Navigation, id: string, report: InsightMe
               ...verdicts.slice(0, kListed).map((verdict, i) => card(navigation, verdict, path(i)))),
       verdicts.length > kListed &&
           element('p', {class: 'faint'}, `${formatCount(verdicts.length - kListed)} more are listed on the timeline.`),
+      ...(report.stacks ?? []).map(stacksSection),
       refusals.length > 0 && refusalList(refusals),
       copyLine(`neurontrace why ${id}`, 'prints the same in a terminal').element);
 }

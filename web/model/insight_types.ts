@@ -49,6 +49,36 @@ export interface RefusalMessage {
   missing?: string;
 }
 
+export interface StacksMember {
+  instanceId?: string;
+  pid?: string;
+  workerGids?: string[];
+  outcome?: string;  // "STACKS_OUTCOME_TAKEN"; absent: not answered yet
+  detail?: string;
+}
+
+// Depth first: the children of a node follow it with depth + 1.
+export interface StackNode {
+  depth?: number;
+  function?: string;  // absent: the stacks of these members end at the node above
+  file?: string;
+  members?: number[];
+  isMinority?: boolean;
+  isMain?: boolean;
+}
+
+export interface StacksMessage {
+  job?: string;
+  reason?: string;
+  askedRealtimeNs?: string;
+  pending?: number;
+  members?: StacksMember[];
+  nodes?: StackNode[];
+  nodesLeftOut?: string;
+  lines?: string[];
+  problem?: string;
+}
+
 export interface InsightMessage {
   verdicts?: VerdictMessage[];
   refusals?: RefusalMessage[];
@@ -63,4 +93,5 @@ export interface InsightMessage {
   endNs?: string;
   warnings?: string[];
   ruleVersion?: string;
+  stacks?: StacksMessage[];
 }

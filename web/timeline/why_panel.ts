@@ -6,7 +6,7 @@ import {formatCount, formatDuration, formatMoment, formatUtc} from '../model/tex
 import {parseCount, parseInteger} from '../model/time_base';
 import {copyLine} from '../widgets/copy_line';
 import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
-import {verdictBadge, verdictBody} from '../widgets/verdict_parts';
+import {stacksSection, verdictBadge, verdictBody} from '../widgets/verdict_parts';
 
 import {Panel} from './dock';
 import {TimelineHost} from './timeline_host';
@@ -154,6 +154,7 @@ export class WhyPanel implements Panel {
         ...(message.warnings ?? []).map(text => element('p', {class: 'why-warning'}, text)),
         this.cards.length > 0 && element('ol', {class: 'verdicts', 'aria-label': 'Verdicts'}, ...this.cards),
         more > 0 && element('p', {class: 'faint'}, `${formatCount(more)} more verdicts are not listed.`),
+        ...(message.stacks ?? []).map(stacksSection),
         insight.refusals.length > 0 && this.refusalTable(insight.refusals),
         copyLine(this.command(), 'prints the same in a terminal', 'Copy').element);
   }

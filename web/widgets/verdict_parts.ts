@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import {costShare, ratioText, toneOf, verdictKind} from '../model/insight';
-import {RuledOut, VerdictMessage} from '../model/insight_types';
-import {formatCount, formatDuration} from '../model/text_format';
-import {parseCount} from '../model/time_base';
+import {RuledOut, StacksMessage, VerdictMessage} from '../model/insight_types';
+import {stackLines, stacksTitle} from '../model/stacks';
+import {formatCount, formatDuration, formatUtc} from '../model/text_format';
+import {parseCount, parseInteger} from '../model/time_base';
 
 import {copyLine} from './copy_line';
 import {element} from './dom';
@@ -57,4 +58,25 @@ export function verdictBody(message: VerdictMessage, when: string): HTMLElement 
               element('span', {}, waitingText(message))),
           message.look && copyLine(message.look, '', 'Copy the command').element),
       ruledOutTable(message.ruledOut));
+}
+
+// The merged stacks of some workers: the short answer, and the whole tree on demand. Odd ranks stand out.
+export function stacksSection(message: StacksMessage): HTMLElement {
+  const {lines, left} = stackLines(message), asked = parseInteger(message.askedRealtimeNs);
+  const tree = lines.map(
+      line => element(
+          'li', {class: line.isMinority ? 'odd' : ''}, element('span', {class: 'stack-count'}, line.members),
+          `${'\u00a0'.repeat(2 * line.depth)}${line.text}`, line.isMinority && element('strong', {}, ' odd')));
+  return element(
+      'section', {class: 'stacks'}, element('h3', {}, stacksTitle(message)),
+      element(
+          'p', {class: 'faint'},
+          [asked > 0n ? `${formatUtc(asked)} UTC` : '', message.reason ?? ''].filter(text => text).join(': ')),
+      element('ul', {class: 'sentences'}, ...(message.lines ?? []).map(line => element('li', {}, line))),
+      message.problem && element('p', {class: 'why-warning'}, `Not stored: ${message.problem}`),
+      tree.length > 0 &&
+          element(
+              'details', {}, element('summary', {}, 'All stacks, the outermost frame first'),
+              element('ul', {class: 'stack-tree'}, ...tree),
+              left > 0 && element('p', {class: 'faint'}, `${formatCount(left)} more frames are not shown.`)));
 }

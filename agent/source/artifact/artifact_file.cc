@@ -60,6 +60,8 @@ class Search {
     ForEachIn(folder, [&](const std::string& name) {
       auto place = MakeArtifactPlace(directory, session, name);
       if (place.ok()) {
+        // Anybody's file of this name would pass for what the agent itself read.
+        if (IsOfStacks(place->kind)) return;
         struct stat status {};
         // Links are not followed and count as absent, as everywhere below the root.
         const bool is_file =

@@ -21,6 +21,6 @@ std::string RefusalText(const Refusal& refusal, std::span<const InsightCore> cor
 std::string ReportText(const InsightReport& report, std::span<const InsightCore> cores);
 
 // The date of the rule that verdicts are made by, as docs/decisions/0044 has it.
-inline constexpr std::string_view kInsightRuleVersion = "2026-11-28.2";
+inline constexpr std::string_view kInsightRuleVersion = "2026-11-28.3";
 
 }  // namespace neurontrace

@@ -229,6 +229,36 @@ TEST_F(InsightEngineTest, NamesACoreThatOthersWaitForInALaterExecution) {
   ExpectOnly(RunAndJudge(96), VerdictKind::kSlowCore, {5}, InsightPhase::kDevice);
 }
 
+// Its peers are ahead of it in three executions of four, and wait for it in the fourth.
+TEST_F(InsightEngineTest, NamesACoreThatOthersWaitForInFewSteps) {
+  uint32_t now = 0;
+  fleet_.plan = [&now](uint32_t core, uint32_t execution, FleetWork& work) {
+    now = execution;
+    if (core == 5) work.device *= 1.2;
+  };
+  fleet_.group_of = [&now](uint32_t core) { return now % 4 == 3 ? uint64_t{99} : 1 + core; };
+  ExpectOnly(RunAndJudge(96), VerdictKind::kSlowCore, {5}, InsightPhase::kDevice);
+}
+
+// Its last four executions are alike, but its earlier ones are not.
+TEST_F(InsightEngineTest, AFewEqualExecutionsOfANoisyCoreNameNobody) {
+  fleet_.plan = [](uint32_t core, uint32_t execution, FleetWork& work) {
+    if (core == 5) work.device *= execution < 36 ? LengthOf(core, execution) : 1.5;
+  };
+  const InsightReport report = RunAndJudge(40);
+  EXPECT_THAT(report.verdicts, IsEmpty()) << Texts(report);
+}
+
+// Every core is slower or faster than the median for long, so that 32 executions are no evidence.
+TEST_F(InsightEngineTest, ACoreAsFarFromTheMedianAsItsPeersIsNotNamed) {
+  fleet_.plan = [](uint32_t core, uint32_t, FleetWork& work) {
+    work.device *= 0.9 + 0.02 * (core % 10);
+    if (core == 5) work.device = 48;
+  };
+  const InsightReport report = RunAndJudge();
+  EXPECT_THAT(report.verdicts, IsEmpty()) << Texts(report);
+}
+
 TEST_F(InsightEngineTest, AHostWhoseCoresHaveDifferentRolesIsOneSlowHost) {
   fleet_ = LockStepFleet(32, 4);  // 8 in an instance, 4 of each role
   conditions_.resize(32);
@@ -351,9 +381,9 @@ TEST_F(InsightEngineTest, ASlowTransferIsASlowCollective) {
   EXPECT_GE(report.verdicts[0].ratio, 1.5);
 }
 
-TEST_F(InsightEngineTest, ATransferOfLessThanOnePointThreeFiveIsNone) {
+TEST_F(InsightEngineTest, ATransferOfLessThanOnePointFourFiveIsNone) {
   fleet_.plan = [](uint32_t, uint32_t execution, FleetWork& work) {
-    work.transfer = execution < 50 ? 10 : 13;
+    work.transfer = execution < 50 ? 10 : 14;
   };
   ExpectNobody(RunAndJudge(84));
 }

@@ -22,9 +22,11 @@ inline constexpr uint32_t kExecutionsMin = 4;
 inline constexpr double kRatioMin = 1.10;
 inline constexpr double kRatioMinShortest = 1.30;  // in the window of 4
 inline constexpr double kZMin = 6;
+// More where so many values are compared that noise alone would exceed 6: by chance, so many cores
+// are above z in one judgement.
+inline constexpr double kChanceCoresMax = 1e-6;
 inline constexpr double kMedianInefficiency = 1.253;  // sqrt(pi / 2): error of a median to a mean's
 inline constexpr double kDeviationMin = 0.002;        // of the logarithm of a ratio
-inline constexpr double kSpreadFactor = 2;            // of the other peers' medians
 inline constexpr double kMadToDeviation = 1.4826;     // of a normal distribution
 inline constexpr double kSegmentFloorNs = 1000;       // shorter work counts as this in ratios
 
@@ -44,7 +46,8 @@ inline constexpr double kUnevenDataSpreadMin = 0.05;
 // Of a normal distribution: the median of the squares, as a share of the variance.
 inline constexpr double kSquareMedianToVariance = 0.4549;
 
-inline constexpr double kSlowTransferRatioMin = 1.35;
+// 1.5 less the error of 3 % that two least times have with a noise of 1 %.
+inline constexpr double kSlowTransferRatioMin = 1.45;
 inline constexpr uint32_t kTransferBlock = 16;       // executions of one least time
 inline constexpr uint32_t kTransferBlockMin = 4;     // of the block that fills
 inline constexpr double kTransferForgetting = 1.02;  // of the earlier least time, per block

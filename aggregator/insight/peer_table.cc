@@ -19,9 +19,7 @@ using insight_rule::kPeersMin;
 using insight_rule::kRatioMin;
 using insight_rule::kRatioMinShortest;
 using insight_rule::kSegmentFloorNs;
-using insight_rule::kSpreadFactor;
 using insight_rule::kWindows;
-using insight_rule::kZMin;
 
 constexpr float kAbsent = std::numeric_limits<float>::quiet_NaN();
 // With more cores than this, the figures of all stand for those of all others: one core more does
@@ -179,7 +177,22 @@ void PeerTable::CompareWithPeers(Quantity quantity) {
   }
 }
 
-std::vector<PeerTable::RowFigures> PeerTable::FiguresOf(Quantity quantity, uint32_t window) const {
+std::vector<double> PeerTable::DeviationsOf(Quantity quantity) const {
+  std::vector<double> result(rows_);
+  std::vector<double> values;
+  for (size_t row = 0; row < rows_; ++row) {
+    values.clear();
+    for (size_t column = 0; column < columns_; ++column) {
+      const double value = x(quantity, row, column);
+      if (!std::isnan(value)) values.push_back(value);
+    }
+    result[row] = DeviationOfChanges(values);
+  }
+  return result;
+}
+
+std::vector<PeerTable::RowFigures> PeerTable::FiguresOf(Quantity quantity, uint32_t window,
+                                                        const std::vector<double>& of_all) const {
   std::vector<RowFigures> result(rows_);
   std::vector<double> values;
   for (size_t row = 0; row < rows_; ++row) {
@@ -191,7 +204,8 @@ std::vector<PeerTable::RowFigures> PeerTable::FiguresOf(Quantity quantity, uint3
     if (values.size() < window) continue;
     result[row].is_known = true;
     result[row].median = MedianOf(values);
-    result[row].deviation = RobustDeviation(values);
+    // A few executions can be alike by chance.
+    result[row].deviation = std::max({kDeviationMin, of_all[row], RobustDeviation(values)});
   }
   return result;
 }
@@ -210,15 +224,29 @@ PeerTable::PeerSummary PeerTable::Summarize(const std::vector<RowFigures>& figur
           .spread = RobustDeviation(medians)};
 }
 
-std::vector<PeerExcess> PeerTable::FindExcesses() const {
+double PeerTable::ErrorOf(const RowFigures& row, const PeerSummary& peers, uint32_t window) {
+  const auto error = [&](double deviation) {
+    return kMedianInefficiency * deviation / std::sqrt(window);
+  };
+  if (peers.peers == 0) return error(row.deviation);
+  // The peers' medians differ by more than independent executions explain if their executions have
+  // something in common, so that they are as much evidence as fewer ones.
+  const double in_common = std::max(1.0, peers.spread / error(peers.deviation));
+  return in_common * error(std::max(row.deviation, peers.deviation));
+}
+
+std::vector<PeerExcess> PeerTable::FindExcesses(double z_min) const {
   const bool is_large = rows_ > kPeersForExactMedians;
   std::vector<PeerExcess> found(rows_);
   std::vector<bool> is_found(rows_, false);
+  std::array<std::vector<double>, kQuantities> deviations;
+  for (size_t q = 0; q < kQuantities; ++q) deviations[q] = DeviationsOf(static_cast<Quantity>(q));
   for (const uint32_t window : kWindows) {
     if (window > columns_) continue;
     const double ratio_min = window == kWindows.back() ? kRatioMinShortest : kRatioMin;
     for (size_t q = 0; q < kQuantities; ++q) {
-      const std::vector<RowFigures> figures = FiguresOf(static_cast<Quantity>(q), window);
+      const std::vector<RowFigures> figures =
+          FiguresOf(static_cast<Quantity>(q), window, deviations[q]);
       const PeerSummary of_all = is_large ? Summarize(figures, rows_) : PeerSummary{};
       for (size_t row = 0; row < rows_; ++row) {
         // Found in a longer window.
@@ -226,12 +254,11 @@ std::vector<PeerExcess> PeerTable::FindExcesses() const {
         if (!figures[row].is_known) continue;
         const PeerSummary peers = is_large ? of_all : Summarize(figures, row);
         PeerComparison& result = found[row].by_quantity[q];
-        const double deviation = std::max({kDeviationMin, figures[row].deviation, peers.deviation});
         result.x = figures[row].median;
-        result.z = result.x * std::sqrt(window) / (kMedianInefficiency * deviation);
+        result.z = result.x / ErrorOf(figures[row], peers, window);
         result.spread = peers.spread;
-        result.is_excess = peers.peers >= kPeersMin && result.x >= std::log(ratio_min) &&
-                           result.z >= kZMin && result.x >= kSpreadFactor * result.spread;
+        result.is_excess =
+            peers.peers >= kPeersMin && result.x >= std::log(ratio_min) && result.z >= z_min;
         if (!result.is_excess) continue;
         is_found[row] = true;
         found[row].row = static_cast<uint32_t>(row);
@@ -259,14 +286,14 @@ std::vector<double> PeerTable::MediansOf(Figure figure) const {
   return medians;
 }
 
-double PeerTable::ExcessOf(size_t row, uint32_t window, Figure figure,
-                           const std::vector<double>& medians) const {
+double PeerTable::ExcessOf(size_t row, size_t window, Figure figure,
+                           const std::vector<double>& medians, Average average) const {
   std::vector<double> differences;
   for (size_t column = columns_; column > 0 && differences.size() < window; --column) {
     const CoreExecution* own = at(row, column - 1);
     if (own != nullptr) differences.push_back(figure(*own) - medians[column - 1]);
   }
-  return MedianOf(differences);
+  return AverageOf(differences, average);
 }
 
 double PeerTable::RatioOf(Quantity quantity, size_t row, uint32_t window) const {
@@ -278,7 +305,8 @@ double PeerTable::RatioOf(Quantity quantity, size_t row, uint32_t window) const 
   return std::exp(MedianOf(values));
 }
 
-double PeerTable::MeanWait(uint32_t window, const std::vector<bool>& excluded) const {
+double PeerTable::MeanWait(size_t window, const std::vector<bool>& excluded,
+                           Average average) const {
   std::vector<double> means;
   for (size_t column = FirstColumn(window); column < columns_; ++column) {
     double least = std::numeric_limits<double>::infinity();
@@ -292,7 +320,7 @@ double PeerTable::MeanWait(uint32_t window, const std::vector<bool>& excluded) c
     }
     if (count > 0) means.push_back(sum / count - least);
   }
-  return MedianOf(means);
+  return AverageOf(means, average);
 }
 
 double PeerTable::WaitOf(size_t row, uint32_t window) const {

@@ -10,6 +10,7 @@
 #include "aggregator/insight/fleet_finder.h"
 #include "aggregator/insight/insight_report.h"
 #include "aggregator/insight/judge_input.h"
+#include "aggregator/insight/robust_figures.h"
 
 namespace neurontrace {
 
@@ -60,20 +61,21 @@ class PeerTable {
     return x_[static_cast<size_t>(quantity)][row * columns_ + column];
   }
 
-  // Returns the cores that pass the test, ascending.
-  std::vector<PeerExcess> FindExcesses() const;
+  // Returns the cores that pass the test with at least this z, ascending.
+  std::vector<PeerExcess> FindExcesses(double z_min) const;
   using Figure = double (*)(const CoreExecution&);
   // Returns the median over all cores, by column.
   std::vector<double> MediansOf(Figure figure) const;
-  // Returns the median, over the last executions of the core, of `figure` less `medians`.
-  double ExcessOf(size_t row, uint32_t window, Figure figure,
-                  const std::vector<double>& medians) const;
+  // Returns the average, over the last executions of the core, of `figure` less `medians`.
+  double ExcessOf(size_t row, size_t window, Figure figure, const std::vector<double>& medians,
+                  Average average = Average::kMedian) const;
   // Returns exp(median x).
   double RatioOf(Quantity quantity, size_t row, uint32_t window) const;
 
-  // Returns the median over the last `window` executions of the mean wait of all cores without
+  // Returns the average over the last `window` executions of the mean wait of all cores without
   // those that are `excluded` (by row; empty: none).
-  double MeanWait(uint32_t window, const std::vector<bool>& excluded) const;
+  double MeanWait(size_t window, const std::vector<bool>& excluded,
+                  Average average = Average::kMedian) const;
   // The wait of one core.
   double WaitOf(size_t row, uint32_t window) const;
   // The one core that waits less than all others in more than half of the executions, and by how
@@ -91,13 +93,17 @@ class PeerTable {
   void ChooseColumns(const JudgeInput& input, const FleetRole& role);
   void FillCells(const JudgeInput& input, const FleetRole& role);
   void CompareWithPeers(Quantity quantity);
-  // Median and deviation of x over the last `window` executions of each row.
+  // Median of x over the last `window` executions of each row, and its deviation, which is the
+  // larger of that in the window and that of all executions.
   struct RowFigures {
     bool is_known = false;
     double median = 0;
     double deviation = 0;
   };
-  std::vector<RowFigures> FiguresOf(Quantity quantity, uint32_t window) const;
+  std::vector<RowFigures> FiguresOf(Quantity quantity, uint32_t window,
+                                    const std::vector<double>& of_all) const;
+  // By row: the deviation of x over all executions, from its changes.
+  std::vector<double> DeviationsOf(Quantity quantity) const;
   // What the other rows' figures have in common.
   struct PeerSummary {
     size_t peers = 0;
@@ -105,7 +111,9 @@ class PeerTable {
     double spread = 0;     // of the medians
   };
   static PeerSummary Summarize(const std::vector<RowFigures>& figures, size_t without_row);
-  size_t FirstColumn(uint32_t window) const { return columns_ < window ? 0 : columns_ - window; }
+  // The standard error of a row's median.
+  static double ErrorOf(const RowFigures& row, const PeerSummary& peers, uint32_t window);
+  size_t FirstColumn(size_t window) const { return columns_ < window ? 0 : columns_ - window; }
 
   uint32_t model_;
   size_t rows_;

@@ -127,8 +127,13 @@ RoleJudge::RoleJudge(const JudgeInput& input, const FleetRole& role)
     if (window == kWindows.front() || IsWorthNaming(wait)) wait_ns_ = wait;
     if (!IsWorthNaming(wait)) continue;
     costs_enough_ = true;
-    break;
+    return;
   }
+  // Others can wait in few steps for what a core does in each.
+  const double mean = MeanWait({});
+  if (!IsWorthNaming(mean)) return;
+  wait_ns_ = mean;
+  costs_enough_ = true;
 }
 
 bool RoleJudge::has_peers() const {
@@ -148,6 +153,16 @@ uint32_t RoleJudge::StepsIn(uint32_t window) const {
 
 double RoleJudge::WaitIn(uint32_t window, const std::vector<bool>& excluded) const {
   return steps_.MeanWait(StepsIn(window), excluded);
+}
+
+double RoleJudge::MeanWait(const std::vector<bool>& excluded) const {
+  return steps_.MeanWait(steps_.columns(), excluded, Average::kMean);
+}
+
+double RoleJudge::LeastZOfRole() const {
+  const double cores = static_cast<double>(input_.cores.size());
+  const double tables = static_cast<double>(tables_.size() + 1);
+  return LeastZ(cores * tables * static_cast<double>(kQuantities * kWindows.size()));
 }
 
 double RoleJudge::OwnPerStep(size_t row) const {
@@ -190,8 +205,9 @@ std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
   const size_t count = tables_.size() + (role_.period > 1 ? 1 : 0);
   // Executions of a step that have their data in common are not so many independent observations.
   const bool has_common = CommonSpread().value_or(0) >= kUnevenDataSpreadMin;
+  const double z_min = LeastZOfRole();
   for (size_t i = has_common ? tables_.size() : 0; i < count; ++i) {
-    const std::vector<PeerExcess> excesses = table(i).FindExcesses();
+    const std::vector<PeerExcess> excesses = table(i).FindExcesses(z_min);
     if (excesses.empty()) continue;
     const TableMedians medians(table(i));
     for (const PeerExcess& excess : excesses) {
@@ -208,10 +224,13 @@ std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
   }
   const TableMedians of_steps(steps_);
   for (SlowCore& slow : result) {
-    // In lock step, others wait as much longer in a step as its own work is longer.
+    // In lock step, others wait as much longer as its own work is longer: in each step, or on the
+    // whole, if they meet it in few.
     const uint32_t steps = slow.table < tables_.size() ? StepsIn(slow.window) : slow.window;
     const double longer = steps_.ExcessOf(slow.row, steps, OwnOf, of_steps.own);
-    const double less_wait = -steps_.ExcessOf(slow.row, steps, MetOf, of_steps.met);
+    const double less_wait =
+        -std::min(steps_.ExcessOf(slow.row, steps, MetOf, of_steps.met),
+                  steps_.ExcessOf(slow.row, steps_.columns(), MetOf, of_steps.met, Average::kMean));
     slow.excess_ns = std::min(longer, less_wait);
   }
   std::erase_if(result, [&](const SlowCore& slow) { return !IsWorthNaming(slow.excess_ns); });
@@ -280,7 +299,8 @@ Frontier RoleJudge::FindFrontier(const std::vector<uint32_t>& suspect_rows, uint
   std::vector<bool> excluded(role_.cores.size(), false);
   for (const uint32_t row : suspect_rows) excluded[row] = true;
   Frontier frontier;
-  frontier.explained_ns = std::max(0.0, WaitIn(window, {}) - WaitIn(window, excluded));
+  frontier.explained_ns = std::max(
+      {0.0, WaitIn(window, {}) - WaitIn(window, excluded), MeanWait({}) - MeanWait(excluded)});
   const auto lead = steps_.FindLead(StepsIn(window), excluded);
   if (!lead) return frontier;
   frontier.unexplained_ns = lead->lead_ns;

@@ -94,6 +94,10 @@ class RoleJudge {
   // So many executions of the most frequent model, in steps.
   uint32_t StepsIn(uint32_t window) const;
   double WaitIn(uint32_t window, const std::vector<bool>& excluded) const;
+  // The same over all executions, as a mean.
+  double MeanWait(const std::vector<bool>& excluded) const;
+  // The z of a candidate, from the number of all comparisons of the capture.
+  double LeastZOfRole() const;
 
   const JudgeInput& input_;
   const FleetRole& role_;

@@ -25,6 +25,6 @@ std::string ReportText(const InsightReport& report, std::span<const InsightCore>
 std::string VerdictKey(const Verdict& verdict, std::span<const InsightCore> cores);
 
 // The date of the rule that verdicts are made by, as docs/decisions/0044 has it.
-inline constexpr std::string_view kInsightRuleVersion = "2026-11-28.2";
+inline constexpr std::string_view kInsightRuleVersion = "2026-11-28.3";
 
 }  // namespace neurontrace

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kWrongListed = 40;
 // Of faults of 50 %, what continuous integration demands.
-constexpr double kExactShareMin = 0.8;
+constexpr double kExactShareMin = 0.9;
 
 struct Tally {
   uint32_t windows = 0;

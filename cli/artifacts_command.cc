@@ -21,7 +21,7 @@
 namespace neurontrace::cli {
 namespace {
 
-constexpr size_t kTextBytesMax = 1'024;
+constexpr size_t kPlaceBytesMax = 1'024;
 
 struct ArtifactOptions {
   std::string id;
@@ -43,8 +43,8 @@ std::string FormatArtifacts(const v1::ListArtifactsReply& reply) {
     text += FormatTable({"PATH", "KIND", "SIZE", "CHANGED"}, rows);
   }
   for (const v1::MissingArtifact& missing : reply.missing()) {
-    text += fmt::format("missing: {}: {}\n", CleanText(missing.path(), kTextBytesMax),
-                        CleanText(missing.reason(), kTextBytesMax));
+    text += fmt::format("missing: {}: {}\n", CleanText(missing.path(), kPlaceBytesMax),
+                        CleanText(missing.reason(), kPlaceBytesMax));
   }
   if (reply.not_listed() != 0) text += fmt::format("{} more are not listed\n", reply.not_listed());
   if (reply.hidden() != 0) {

@@ -28,7 +28,7 @@ uint64_t NumberOf(const dom::object& object, std::string_view key) {
   return object[key].get_uint64().get(number) == simdjson::SUCCESS ? number : 0;
 }
 
-std::string Name(std::string_view text) { return CleanText(text, limits::kStackNameBytesMax); }
+std::string CleanName(std::string_view text) { return CleanText(text, limits::kStackNameBytesMax); }
 
 // Returns the frame, or fails if it has no name.
 absl::StatusOr<StackFrame> FrameOf(const dom::element& element) {
@@ -37,12 +37,12 @@ absl::StatusOr<StackFrame> FrameOf(const dom::element& element) {
     return InvalidArgument("a frame is not an object");
   }
   StackFrame frame;
-  frame.function = Name(TextOf(object, "name"));
+  frame.function = CleanName(TextOf(object, "name"));
   if (frame.function.empty()) return InvalidArgument("a frame has no name");
   std::string_view path = TextOf(object, "filename");
   if (path.empty()) path = TextOf(object, "short_filename");
   // Installations differ in their directories, so that stacks would never be the same.
-  frame.file = Name(path.substr(path.rfind('/') + 1));
+  frame.file = CleanName(path.substr(path.rfind('/') + 1));
   frame.line = static_cast<uint32_t>(std::min<uint64_t>(NumberOf(object, "line"), UINT32_MAX));
   return frame;
 }
@@ -75,7 +75,7 @@ absl::StatusOr<StackThread> ThreadOf(const dom::element& element, uint64_t& left
     return InvalidArgument("a thread has no list of frames");
   }
   StackThread thread;
-  thread.name = Name(TextOf(object, "thread_name"));
+  thread.name = CleanName(TextOf(object, "thread_name"));
   thread.os_thread_id = NumberOf(object, "os_thread_id");
   bool holds_gil = false;
   thread.holds_gil = object["owns_gil"].get_bool().get(holds_gil) == simdjson::SUCCESS && holds_gil;

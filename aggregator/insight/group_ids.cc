@@ -13,9 +13,6 @@ uint64_t Mix(uint64_t seed, std::optional<uint64_t> id) {
   return MixBits(seed ^ MixBits(id ? *id + 1 : UINT64_MAX));
 }
 
-// 0 stands for the whole job.
-uint64_t NonZero(uint64_t hash) { return std::max<uint64_t>(1, hash); }
-
 }  // namespace
 
 uint64_t MixBits(uint64_t value) {

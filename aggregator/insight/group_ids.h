@@ -12,6 +12,9 @@ namespace neurontrace {
 // equal hashes in every process.
 uint64_t MixBits(uint64_t value);
 
+// For hashes: 0 means that nothing is known, or the whole job.
+inline uint64_t NonZero(uint64_t hash) { return hash == 0 ? 1 : hash; }
+
 // Identifies the groups that meet in one job, from the ids of their events, for stored and running
 // captures. No public source defines `gid`: it is taken for the rank of the core that reports it
 // until that is contradicted, as in CommunicatorTable. From then on it is the number of a group.

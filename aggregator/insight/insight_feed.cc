@@ -16,9 +16,6 @@
 namespace neurontrace {
 namespace {
 
-// Never returns 0, which means that nothing is known.
-uint64_t NonZero(uint64_t hash) { return hash == 0 ? 1 : hash; }
-
 // Returns whether a loss with these raw times may have been in the window. Without times it may.
 bool IsInWindow(const Loss& loss, const ClockMap& clock, uint64_t start_ns, uint64_t end_ns) {
   if (loss.first_timestamp_ns == 0 || loss.last_timestamp_ns == 0) return true;

@@ -17,7 +17,7 @@
 namespace neurontrace {
 namespace {
 
-class DigestSumsTest : public DigestFixture {
+class DigestSummariesTest : public DigestFixture {
  protected:
   // Removes the values of a member: what is between its name and the next comma or brace.
   static void RemoveMember(const std::string& name, std::string& json) {
@@ -186,14 +186,14 @@ class DigestSumsTest : public DigestFixture {
   }
 };
 
-TEST_F(DigestSumsTest, SummariesAndCountsAreThoseOfTheEvents) {
+TEST_F(DigestSummariesTest, SummariesAndCountsAreThoseOfTheEvents) {
   for (uint32_t core = 0; core < 3; ++core) AddChunks(AddCore(core, core), MakeEvents(3'000), 0);
   Build(/*has_ended=*/true);
   CompareSumsEverywhere(25, /*has_self=*/false);
   EXPECT_GT(digested_chunks_, 0u);
 }
 
-TEST_F(DigestSumsTest, SummariesOfSpansWithoutStopOrStart) {
+TEST_F(DigestSummariesTest, SummariesOfSpansWithoutStopOrStart) {
   open_percent_ = 1;
   lost_percent_ = 1;
   for (uint32_t core = 0; core < 2; ++core) AddChunks(AddCore(core, core), MakeEvents(3'000), 0);
@@ -202,28 +202,28 @@ TEST_F(DigestSumsTest, SummariesOfSpansWithoutStopOrStart) {
   EXPECT_GT(digested_chunks_, 0u);
 }
 
-TEST_F(DigestSumsTest, SummariesOfARunningCaptureWithLateChunks) {
+TEST_F(DigestSummariesTest, SummariesOfARunningCaptureWithLateChunks) {
   for (uint32_t core = 0; core < 3; ++core) AddChunks(AddCore(core, core), MakeEvents(3'000), 8);
   Build(/*has_ended=*/false);
   CompareSumsEverywhere(25, /*has_self=*/false);
   EXPECT_GT(digested_chunks_, 0u);
 }
 
-TEST_F(DigestSumsTest, OwnTimeCrossesDigestsAndTheWindow) {
+TEST_F(DigestSummariesTest, OwnTimeCrossesDigestsAndTheWindow) {
   for (uint32_t core = 0; core < 2; ++core) AddChunks(AddCore(core, core), MakeNestedEvents(40), 0);
   Build(/*has_ended=*/true);
   CompareSumsEverywhere(40, /*has_self=*/true);
   EXPECT_GT(digested_chunks_, 0u);
 }
 
-TEST_F(DigestSumsTest, MapsAreThoseOfTheEventsButForABin) {
+TEST_F(DigestSummariesTest, MapsAreThoseOfTheEventsButForABin) {
   for (uint32_t core = 0; core < 3; ++core) AddChunks(AddCore(core, core), MakeEvents(4'000), 0);
   Build(/*has_ended=*/true);
   CompareMapsEverywhere(25);
   EXPECT_GT(digested_chunks_, 0u);
 }
 
-TEST_F(DigestSumsTest, MapsOfARunningCaptureReadWhatHasNoDigest) {
+TEST_F(DigestSummariesTest, MapsOfARunningCaptureReadWhatHasNoDigest) {
   open_percent_ = 1;
   lost_percent_ = 1;
   for (uint32_t core = 0; core < 2; ++core) AddChunks(AddCore(core, core), MakeEvents(4'000), 0);
@@ -233,7 +233,7 @@ TEST_F(DigestSumsTest, MapsOfARunningCaptureReadWhatHasNoDigest) {
 }
 
 // Columns of whole bins: then nothing is moved at all.
-TEST_F(DigestSumsTest, MapsAreExactWhereBinsNestInColumns) {
+TEST_F(DigestSummariesTest, MapsAreExactWhereBinsNestInColumns) {
   for (uint32_t core = 0; core < 2; ++core) AddChunks(AddCore(core, core), MakeEvents(4'000), 0);
   Build(/*has_ended=*/true);
   constexpr uint64_t kColumnNs = uint64_t{1} << 24;

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/insight/group_ids.h"
 #include "aggregator/insight/insight_engine.h"
 #include "aggregator/insight/insight_event.h"
-#include "aggregator/insight/group_ids.h"
 #include "lib/trace/chunk_header.h"
 #include "lib/trace/decoded_chunk.h"
 #include "lib/trace/watch_limits.h"

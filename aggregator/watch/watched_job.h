@@ -12,11 +12,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
+#include "aggregator/insight/group_ids.h"
 #include "aggregator/insight/insight_engine.h"
 #include "aggregator/insight/insight_report.h"
 #include "aggregator/watch/core_feed.h"
 #include "aggregator/watch/fleet_view.h"
-#include "aggregator/insight/group_ids.h"
 #include "aggregator/watch/watch_queue.h"
 #include "lib/trace/decoded_chunk.h"
 #include "lib/trace/ids.h"

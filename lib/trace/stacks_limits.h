@@ -38,10 +38,10 @@ inline constexpr size_t kStackNodesMax = 20'000;
 inline constexpr size_t kStackLinesMax = 12;
 inline constexpr size_t kStackLineFramesMax = 12;
 // Aggregator: collections that wait for agents at once (beyond: refused), reports kept in memory
-// (beyond: the oldest is read from the store again), jobs of a capture whose reports an answer has,
-// and the bytes of a stored report that is read.
+// (beyond: the oldest is read from the store again).
 inline constexpr size_t kStacksCollectionsMax = 16;
 inline constexpr size_t kStacksReportsMax = 64;
+// Jobs of a capture whose reports an answer has, and the bytes of a stored report that is read.
 inline constexpr size_t kStacksReportsShown = 8;
 inline constexpr size_t kStacksReportBytesMax = size_t{8} << 20;
 // Peers of a hang's suspects whose stacks are taken beside theirs.

@@ -88,7 +88,7 @@ class StacksTest(watch_test.WatchFleet):
         self.assertIn("--stacks-program", none.stdout)
         self.fleet.agents["i-0001"].stop()
         self.fleet.start_agent("i-0001", "--stacks-program", self.program)
-        self.fleet.wait_for_workers(len(workers))
+        self.fleet.wait_for_workers(len(workers), "WORKER_STATE_STREAMING")
 
         def taken():
             done = self.fleet.cli("stacks", watch, "--worker-gid", "0-1", "--json", codes=(0, 1, 3))

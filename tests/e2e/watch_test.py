@@ -25,13 +25,13 @@ class WatchFleet(FleetCase):
         self.start_instances(*INSTANCES, agent_options=agent_options)
         return self.start_workers(*options)
 
-    def start_workers(self, *options):
+    def start_workers(self, *options, state="WORKER_STATE_IDLE"):
         start = time.time_ns() + 5_000_000_000
         workers = [self.fleet.start_worker(
             name, "--cores", 2, "--rank-start", 2 * i, "--world-size", 8, "--start-at", start, "--mix", "graph",
             "--executions-per-second", PER_SECOND, "--wait-file", self.fleet.dir / "wait", *options)
             for i, name in enumerate(INSTANCES)]
-        self.fleet.wait_for_workers(len(workers))
+        self.fleet.wait_for_workers(len(workers), state)
         return workers
 
     def watch_on(self):
@@ -125,7 +125,7 @@ class WatchTest(WatchFleet):
         for worker in workers:
             worker.stop()
         self.fleet.wait_for_workers(0)
-        self.start_workers("--straggler-rank", STRAGGLER, "--straggler-extra-us", 4000)
+        self.start_workers("--straggler-rank", STRAGGLER, "--straggler-extra-us", 4000, state="WORKER_STATE_STREAMING")
         verdict = wait_until(lambda: next(iter(self.report().get("verdicts", [])), None), "a verdict", CEILING_SECONDS)
         self.assertEqual(self.ranks(verdict), [STRAGGLER], verdict)
 

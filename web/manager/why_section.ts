@@ -32,8 +32,7 @@ export function whySection(navigation: Navigation, id: string, report: InsightMe
               ...verdicts.slice(0, kListed).map((verdict, i) => card(navigation, verdict, path(i)))),
       verdicts.length > kListed &&
           element('p', {class: 'faint'}, `${formatCount(verdicts.length - kListed)} more are listed on the timeline.`),
-      ...(report.stacks ?? []).map(stacksSection),
-      refusals.length > 0 && refusalList(refusals),
+      ...(report.stacks ?? []).map(stacksSection), refusals.length > 0 && refusalList(refusals),
       copyLine(`neurontrace why ${id}`, 'prints the same in a terminal').element);
 }
 

@@ -76,7 +76,7 @@ class StoreDisk(FaultCase):
         self.pass_time(2)
         self.assertTrue(self.fleet.aggregator.running(), "a full disk ends nothing")
         self.assertGreaterEqual(sum(self.stored_of(capture_id).values()), before)
-        self.check_told(capture_id)
+        self.check_reported(capture_id)
         self.disk.unfill()
         self.finish(capture_id)
         self.assertNotIn("store_problem", self.fleet.cli_json("status"))
@@ -84,7 +84,7 @@ class StoreDisk(FaultCase):
         self.assertIn("the store took no data from", warnings)
         self.assertIn("the store took data again from", warnings)
 
-    def check_told(self, capture_id):
+    def check_reported(self, capture_id):
         """The reason why nothing is stored is in the status, in the capture and in what a waiting command prints."""
         for told in (self.fleet.cli_json("status"), self.fleet.show_capture(capture_id)):
             problem = told["store_problem"]

@@ -43,7 +43,7 @@ class StackReader {
 
  private:
   bool IsAlive(const WorkerIdentity& worker) const {
-    return proc_.StartTimeTicks(worker.pid) == worker.start_time_ticks;
+    return proc_.Lives(worker.pid, worker.start_time_ticks);
   }
   void ReadKernelThreads(const WorkerIdentity& worker, WorkerStacks& stacks) const;
   // Runs the program. Sets outcome, detail and threads.

@@ -274,7 +274,7 @@ bool TapSource::CanReturn(const WorkerIdentity& worker) const {
   if (clock_.MonotonicNs() - started_ns_ >= kReturnPatienceNs) return false;
   if (worker.boot_id != boot_id_) return false;
   // A claimed pid does not show whether its process lives; only the time decides then.
-  return IsClaimed(worker) || proc_.StartTimeTicks(worker.pid) == worker.start_time_ticks;
+  return IsClaimed(worker) || proc_.Lives(worker.pid, worker.start_time_ticks);
 }
 
 // Ends the streams in the store whose workers did not outlive the previous agent: they can receive

@@ -519,7 +519,7 @@ void TapWorker::CheckLife() {
       sent_goodbye_ ||
       (peer_.pid_claimed
            ? shared_.streams.clock.MonotonicNs() - connection_changed_ns_ >= kReconnectPatienceNs
-           : shared_.proc.StartTimeTicks(identity_.pid) != identity_.start_time_ticks);
+           : !shared_.proc.Lives(identity_.pid, identity_.start_time_ticks));
   ranks_changed_ =
       ranks_changed_ || process_exited_;  // others may have been taken to run beside it
   const bool was_in_use =

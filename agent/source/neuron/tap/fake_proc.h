@@ -20,6 +20,8 @@ class FakeProc {
     uint32_t pid = 0;
     uint32_t parent = 1;
     uint64_t start_time_ticks = 100;
+    char state = 'S';
+    int threads = 1;
     uint64_t address_space_bytes = 1'000'000;
     uint64_t code_address = 4'096;
     std::vector<std::string> mapped = {"/usr/bin/python3.11"};
@@ -39,8 +41,10 @@ class FakeProc {
   void Put(const Process& process) {
     const std::string directory = fmt::format("{}/{}", root_, process.pid);
     std::filesystem::create_directories(directory);
-    std::string stat = fmt::format("{} (a (b) c) S {}", process.pid, process.parent);
-    for (int field = 5; field < 22; ++field) stat += " 0";
+    std::string stat =
+        fmt::format("{} (a (b) c) {} {}", process.pid, process.state, process.parent);
+    for (int field = 5; field < 20; ++field) stat += " 0";
+    stat += fmt::format(" {} 0", process.threads);
     stat += fmt::format(" {} {} 7 0 {} 0\n", process.start_time_ticks, process.address_space_bytes,
                         process.code_address);
     Write(process.pid, "stat", stat);

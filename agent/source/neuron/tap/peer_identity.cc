@@ -17,7 +17,9 @@ namespace {
 constexpr size_t kProcFileBytesMax = 16 * 1024;
 constexpr size_t kContainerIdDigits = 64;
 // Fields of PID/stat, counted from 1 (proc_pid_stat(5)).
+constexpr int kStateField = 3;
 constexpr int kParentPidField = 4;
+constexpr int kThreadsField = 20;
 constexpr int kStartTimeField = 22;
 // Prefix of what replaces the container id of a process that is known by its claim.
 constexpr std::string_view kUnseen = "unseen-";
@@ -40,17 +42,30 @@ std::optional<uint64_t> ProcFiles::StartTimeTicks(uint32_t pid) const {
   return StatField(pid, kStartTimeField);
 }
 
-std::optional<uint64_t> ProcFiles::StatField(uint32_t pid, int wanted) const {
+bool ProcFiles::Lives(uint32_t pid, uint64_t start_time_ticks) const {
+  if (StartTimeTicks(pid) != start_time_ticks) return false;
+  const std::string state = StatText(pid, kStateField);
+  if (state != "Z" && state != "X") return true;
+  // Threads may outlive the one that the process began with.
+  return StatField(pid, kThreadsField).value_or(1) > 1;
+}
+
+std::string ProcFiles::StatText(uint32_t pid, int wanted) const {
   const std::string text = ReadProcFile(fmt::format("{}/{}/stat", root_, pid));
   // The second field is the program's name in parentheses and may hold anything, spaces included.
   size_t at = text.rfind(')');
-  if (at == std::string::npos) return std::nullopt;
+  if (at == std::string::npos) return "";
   for (int field = 2; field < wanted; ++field) {
     at = text.find(' ', at + 1);
-    if (at == std::string::npos) return std::nullopt;
+    if (at == std::string::npos) return "";
   }
+  return text.substr(at + 1, text.find_first_of(" \n", at + 1) - at - 1);
+}
+
+std::optional<uint64_t> ProcFiles::StatField(uint32_t pid, int wanted) const {
+  const std::string text = StatText(pid, wanted);
   uint64_t value = 0;
-  const auto result = std::from_chars(text.data() + at + 1, text.data() + text.size(), value);
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   if (result.ec != std::errc()) return std::nullopt;
   return value;
 }

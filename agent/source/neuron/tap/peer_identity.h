@@ -21,6 +21,9 @@ class ProcFiles {
   // Returns field 22 of PID/stat (proc_pid_stat(5)), in clock ticks since boot; nothing if the
   // process does not exist or is not visible.
   std::optional<uint64_t> StartTimeTicks(uint32_t pid) const;
+  // Returns whether the process that began at this time has not ended. One that ended and that its
+  // parent has not waited for yet is still listed, as a zombie.
+  bool Lives(uint32_t pid, uint64_t start_time_ticks) const;
   // Returns the pids of the process's parent, grandparent and so on, nearest first, at most
   // kAncestorsMax.
   std::vector<uint32_t> Ancestors(uint32_t pid) const;
@@ -32,7 +35,9 @@ class ProcFiles {
   std::string BootId() const;
 
  private:
-  // Returns a field of PID/stat that is a number, counted from 1; nothing if it cannot be read.
+  // Returns a field of PID/stat behind the program's name, counted from 1; empty if there is none.
+  std::string StatText(uint32_t pid, int wanted) const;
+  // Returns a field that is a number; nothing if it cannot be read.
   std::optional<uint64_t> StatField(uint32_t pid, int wanted) const;
 
   std::string root_;

@@ -127,7 +127,7 @@ void UntappedWorkers::AddRound() {
   }
   // Otherwise the set would grow with every process of the node.
   std::erase_if(had_tap_, [this](const ProcessKey& key) {
-    return proc_.StartTimeTicks(key.first) != key.second;
+    return !proc_.Lives(key.first, key.second);
   });
 }
 

@@ -7,7 +7,7 @@
     tests/bench/compare_trace_processor.py --store /var/tmp/made --from 10 --to 20 --json compared.json
 
 Ours is `neurontrace view --store`: each round starts it, then asks its API as a browser does. The peer imports the
-Perfetto trace that we export for the window, in a new process each round, then answers SQL in the protocol of Perfetto's
+Perfetto trace that we export for the window, in a new process each round, then answers SQL by the protocol of Perfetto's
 page. "Its page" are that page's statements for each row: tables of slices at all zooms, then what a window needs. "One
 query" groups slices by pixel without tables. Both show the same rows, those of --streams without derived ones. Drawing
 is not measured, nor is WebAssembly, in which Perfetto's page usually runs. No aggregator may run on the store.
@@ -142,7 +142,8 @@ def parse():
     parser.add_argument("--capture", default="", help="its id or the begin of it (default: the first of the store)")
     parser.add_argument("--from", dest="begin", type=float, default=0,
                         help="begin of the window, s after the first event")
-    parser.add_argument("--to", dest="end", type=float, help="end of the window, likewise (default: the capture's)")
+    parser.add_argument("--to", dest="end", type=float,
+                        help="end of the window, s after the first event (default: the capture's)")
     parser.add_argument("--streams", type=int, default=60, help="how many streams are shown (default 60)")
     parser.add_argument("--export-shown", action="store_true", help="export only these streams: the peer's best case")
     parser.add_argument("--pftrace", type=Path, help="import this file, which was exported for the window")

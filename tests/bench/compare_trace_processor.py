@@ -7,7 +7,7 @@
     tests/bench/compare_trace_processor.py --store /var/tmp/made --from 10 --to 20 --json compared.json
 
 Ours is `neurontrace view --store`: each round starts it, then asks its API as a browser does. The peer imports the
-Perfetto trace that we export for the window, in a new process each round, then answers SQL by the protocol of Perfetto's
+Perfetto trace that we export of the window, in a new process each round, then answers SQL by the protocol of Perfetto's
 page. "Its page" are that page's statements for each row: tables of slices at all zooms, then what a window needs. "One
 query" groups slices by pixel without tables. Both show the same rows, those of --streams without derived ones. Drawing
 is not measured, nor is WebAssembly, in which Perfetto's page usually runs. No aggregator may run on the store.

@@ -5,9 +5,11 @@
 // for programs; asserts nothing.
 //
 //   view_bench [--store DIR] [--sizes EVENTS:RANKS[,EVENTS:RANKS...]] [--views N] [--json FILE]
+//   view_bench --fill EVENTS:RANKS --store DIR
 //
 // With --ingest EVENTS:RANKS it measures instead what digests cost ingest: half of a store is
-// filled with and without the thread that makes them, in turn, --rounds N times each.
+// filled with and without the thread that makes them, in turn, --rounds N times each. With
+// --fill EVENTS:RANKS it measures nothing, and keeps the store with its digests for other programs.
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -102,7 +104,7 @@ class ViewBench : private ViewClocks {
   ~ViewBench() override {
     views_.reset();
     store_.reset();
-    std::filesystem::remove_all(path_);
+    if (!is_kept_) std::filesystem::remove_all(path_);
   }
   ViewBench(const ViewBench&) = delete;
   ViewBench& operator=(const ViewBench&) = delete;
@@ -137,6 +139,13 @@ class ViewBench : private ViewClocks {
     return std::move(figures_);
   }
 
+  // Fills the store and makes its digests, and leaves it on the disk.
+  void FillAndKeep() {
+    is_kept_ = true;
+    Fill(0, made_.seconds);
+    DigestService(DigestService::Deps{*store_, registry_}).RunPass();
+  }
+  std::string capture_id() const { return record_.id.ToString(); }
   // Stores the second half of a running capture. Returns the milliseconds that the store took.
   double FillAlone() {
     SetState(CaptureState::kRecording);
@@ -334,6 +343,7 @@ class ViewBench : private ViewClocks {
   double put_ms_ = 0;  // of all chunks
   uint64_t column_bytes_ = 0;
   uint64_t digest_bytes_ = 0;
+  bool is_kept_ = false;  // the store stays when this object ends
 };
 
 // Parses "1000000:100,10000000:1000".
@@ -386,6 +396,7 @@ int Main(int argc, char** argv) {
   std::string sizes = "1000000:100,10000000:1000,100000000:10000";
   std::string json_file;
   std::string ingest;
+  std::string fill;
   uint64_t views = 300;
   uint64_t rounds = 5;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -394,8 +405,15 @@ int Main(int argc, char** argv) {
     if (option == "--sizes") sizes = argv[i + 1];
     if (option == "--views") views = std::strtoull(argv[i + 1], nullptr, 10);
     if (option == "--ingest") ingest = argv[i + 1];
+    if (option == "--fill") fill = argv[i + 1];
     if (option == "--rounds") rounds = std::strtoull(argv[i + 1], nullptr, 10);
     if (option == "--json") json_file = argv[i + 1];
+  }
+  if (!fill.empty()) {
+    ViewBench bench(path, ParseSizes(fill).front(), 0);
+    bench.FillAndKeep();
+    fmt::print("{} in {}\n", bench.capture_id(), path);
+    return 0;
   }
   if (!ingest.empty()) {
     for (const BenchSize& size : ParseSizes(ingest)) MeasureIngest(path, size, rounds);

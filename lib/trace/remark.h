@@ -26,6 +26,7 @@ enum class RemarkKind : uint8_t {
   kSameContent = 10,     // a file with the content of another one, which counts once
   kRankUnreadable = 11,  // a file whose rank cannot be read
   kCounterText = 14,     // a value of a counter that is no number
+  kNoFrameworkTrace = 15,  // a worker whose framework was asked for a trace, and there is none
   kNoTrace = 12,         // a file of the directory that its name or content shows to be no trace
   kFileRewritten = 13,   // a file whose content changed after it was read; both are kept
   kRankContradiction = 40,  // evidence of a rank that other evidence contradicts

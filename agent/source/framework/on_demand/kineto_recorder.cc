@@ -235,8 +235,7 @@ std::string KinetoRecorder::DetailOf(const Capture& capture, const Target& targe
         const uint64_t now_ns = clock_.MonotonicNs();
         const uint64_t in_ns = next_ns > now_ns ? next_ns - now_ns : 0;
         if (Plus(Plus(clock_.RealtimeNs(), in_ns), kPrepareNs) > capture.order.begin_realtime_ns) {
-          return fmt::format("it asks for orders again in {:.1f} s, after the planned moment",
-                             static_cast<double>(in_ns) * 1e-9);
+          return "by its rhythm it asks for orders again only after the planned moment";
         }
       }
       return "";

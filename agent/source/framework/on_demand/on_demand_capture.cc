@@ -87,6 +87,12 @@ bool OnDemandCapture::IsFileOf(std::string_view name) const {
 }
 
 std::vector<FrameworkTrace> OnDemandCapture::Traces() const {
+  std::vector<FrameworkTrace> traces = AllTraces();
+  if (traces.size() > limits::kFrameworkTracesMax) traces.resize(limits::kFrameworkTracesMax);
+  return traces;
+}
+
+std::vector<FrameworkTrace> OnDemandCapture::AllTraces() const {
   std::vector<FrameworkTrace> traces = absent_;
   for (const FrameworkRecorder* const recorder : recorders_) {
     std::vector<FrameworkTrace> more = recorder->Traces(capture_id_);
@@ -94,12 +100,11 @@ std::vector<FrameworkTrace> OnDemandCapture::Traces() const {
   }
   std::stable_sort(traces.begin(), traces.end(),
                    [](const auto& a, const auto& b) { return a.worker < b.worker; });
-  if (traces.size() > limits::kFrameworkTracesMax) traces.resize(limits::kFrameworkTracesMax);
   return traces;
 }
 
 void OnDemandCapture::AddRemarks(std::vector<Remark>& remarks) const {
-  for (const FrameworkTrace& trace : Traces()) {
+  for (const FrameworkTrace& trace : AllTraces()) {
     if (!IsFinal(trace.state) || trace.state == FrameworkTraceState::kFileSeen) continue;
     AddRemark(RemarkKind::kNoFrameworkTrace, 1,
               fmt::format("pid {} {}: {}{}{}", trace.worker.pid, trace.framework,

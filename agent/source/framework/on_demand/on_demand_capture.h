@@ -46,6 +46,8 @@ class OnDemandCapture {
   void AddRemarks(std::vector<Remark>& remarks) const;
 
  private:
+  // Returns the outcomes by worker, without a limit: AddRemarks counts all of them.
+  std::vector<FrameworkTrace> AllTraces() const;
   // Returns the workers of the capture that are processes.
   std::vector<WorkerIdentity> Workers() const;
 

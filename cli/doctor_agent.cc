@@ -175,8 +175,8 @@ Finding CheckKinetoDirectory(HostView& host, const LocalAgent& agent) {
     finding.fix = fmt::format("start neurontrace-agent again, or chmod 1770 {}", path);
   } else {
     finding.severity = Severity::kGood;
-    finding.what = fmt::format(
-        "workers of the group {} can ask the agent for orders in {}", about->gid, path);
+    finding.what =
+        fmt::format("workers of the group {} can ask the agent for orders in {}", about->gid, path);
   }
   return finding;
 }

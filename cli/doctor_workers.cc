@@ -176,7 +176,8 @@ class WorkersSeen {
     if (agent_.kineto_directory.empty() || environment.empty()) return;
     std::vector<std::string> lacks;
     const auto require = [&](const char* name, const std::string& value) {
-      if (VariableOf(environment, name) != value) lacks.push_back(fmt::format("{}={}", name, value));
+      if (VariableOf(environment, name) != value)
+        lacks.push_back(fmt::format("{}={}", name, value));
     };
     require("KINETO_USE_DAEMON", "1");
     require("KINETO_IPC_SOCKET_DIR", agent_.kineto_directory);

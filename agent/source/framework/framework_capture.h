@@ -89,8 +89,8 @@ class FrameworkCapture {
     ShapeCache& shapes;
   };
 
-  // Starts the capture, for which `on_demand` has asked frameworks, or null. With `is_over` it has already been ordered to stop, and only the files of
-  // `cursors` belong to it.
+  // Starts the capture, for which `on_demand` has asked frameworks, or null. With `is_over` it has
+  // already been ordered to stop, and only the files of `cursors` belong to it.
   FrameworkCapture(const CaptureId& capture_id, const CaptureEnvironment& capture_environment,
                    std::span<const StreamCursor> cursors, bool is_over,
                    std::unique_ptr<OnDemandCapture> on_demand);

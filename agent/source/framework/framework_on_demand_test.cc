@@ -73,7 +73,7 @@ TEST_F(FrameworkOnDemandTest, ATraceThatDoesNotComeIsAFinding) {
   EXPECT_THAT(DetailsOf(RemarkKind::kNoFrameworkTrace), HasSubstr("pid 7 pytorch: not seen"));
 }
 
-TEST_F(FrameworkOnDemandTest, AnAgentThatWatchesNothingSaysWhyItCannotAsk) {
+TEST_F(FrameworkOnDemandTest, AnAgentThatWatchesNothingReportsWhyItCannotAsk) {
   participants_.workers = {{.instance_id = "i-1", .boot_id = "boot", .pid = 7}};
   spec_.filter.frameworks = {"pytorch"};
   MakeSource({});

@@ -112,10 +112,9 @@ void FrameworkSource::Begin(const SourceOrder& order, bool is_over) {
 // more; files of workers that an earlier run of the agent has asked are still recognised.
 std::unique_ptr<OnDemandCapture> FrameworkSource::MakeOnDemand(const SourceOrder& order) const {
   if (order.spec.filter.frameworks.empty()) return nullptr;
-  auto on_demand = std::make_unique<OnDemandCapture>(order.capture_id, order.spec, recorders_,
-                                                     participants_);
-  on_demand->Begin(
-      PlanMoment(order.begin ? order.begin->host_raw_ns : 0, ReadHostInstant()));
+  auto on_demand =
+      std::make_unique<OnDemandCapture>(order.capture_id, order.spec, recorders_, participants_);
+  on_demand->Begin(PlanMoment(order.begin ? order.begin->host_raw_ns : 0, ReadHostInstant()));
   return on_demand;
 }
 

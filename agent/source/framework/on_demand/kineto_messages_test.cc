@@ -17,12 +17,12 @@ using namespace std::string_literals;
 const std::string kTypeReq = "req"s + std::string(29, '\0');
 const std::string kTypeCtxt = "ctxt"s + std::string(28, '\0');
 const std::string kRequest = "\x18\0\0\0\0\0\0\0"s + kTypeReq +
-                             "\x03\0\0\0"s +                  // kind: events and activities
-                             "\x02\0\0\0"s +                  // two processes
-                             "\x67\x12\0\0\0\0\0\0"s +        // job 4711
-                             "\x07\0\0\0"s + "\x01\0\0\0"s;   // 7, started by 1
-const std::string kContext = "\x10\0\0\0\0\0\0\0"s + kTypeCtxt + "\0\0\0\0"s + "\x07\0\0\0"s +
-                             "\x67\x12\0\0\0\0\0\0"s;
+                             "\x03\0\0\0"s +                 // kind: events and activities
+                             "\x02\0\0\0"s +                 // two processes
+                             "\x67\x12\0\0\0\0\0\0"s +       // job 4711
+                             "\x07\0\0\0"s + "\x01\0\0\0"s;  // 7, started by 1
+const std::string kContext =
+    "\x10\0\0\0\0\0\0\0"s + kTypeCtxt + "\0\0\0\0"s + "\x07\0\0\0"s + "\x67\x12\0\0\0\0\0\0"s;
 
 std::string WithByte(std::string datagram, size_t at, char byte) {
   datagram[at] = byte;

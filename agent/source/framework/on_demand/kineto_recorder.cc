@@ -254,10 +254,10 @@ std::string KinetoRecorder::DetailOf(const Capture& capture, const Target& targe
     case KinetoState::kNotSeen:
       return capture.stopped_early
                  ? "the capture was stopped before the trace ended, which cannot be stopped early"
-                 : fmt::format("no file {}_* appeared in {}; Kineto writes only below /tmp unless "
-                               "KINETO_ONDEMAND_TRACE_DIR of the worker says otherwise",
-                               StemOf(capture.order.capture_id, target.worker.pid),
-                               trace_directory_);
+                 : fmt::format(
+                       "no file {}_* appeared in {}; Kineto writes only below /tmp unless "
+                       "KINETO_ONDEMAND_TRACE_DIR of the worker says otherwise",
+                       StemOf(capture.order.capture_id, target.worker.pid), trace_directory_);
     default:
       return "";
   }

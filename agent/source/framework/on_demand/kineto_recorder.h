@@ -59,8 +59,8 @@ class KinetoRecorder final : public FrameworkRecorder, public KinetoOrders {
   // A process that asks for orders.
   struct Client {
     uint64_t start_time_ticks = 0;
-    uint64_t asked_ns = 0;          // last, monotonic
-    uint64_t period_ns = kPollNs;   // between its last two requests
+    uint64_t asked_ns = 0;         // last, monotonic
+    uint64_t period_ns = kPollNs;  // between its last two requests
     bool takes_activities = false;
   };
   // One worker of a capture.
@@ -71,10 +71,10 @@ class KinetoRecorder final : public FrameworkRecorder, public KinetoOrders {
   struct Capture {
     FrameworkOrder order;
     std::vector<Target> targets;
-    bool is_closed = false;         // nobody else is asked
+    bool is_closed = false;  // nobody else is asked
     bool stopped = false;
-    bool stopped_early = false;     // before the end of the trace, which continues
-    uint64_t deadline_ns = 0;       // monotonic, for files; 0: not stopped
+    bool stopped_early = false;  // before the end of the trace, which continues
+    uint64_t deadline_ns = 0;    // monotonic, for files; 0: not stopped
   };
 
   static bool IsByStep(const FrameworkOrder& order) { return order.steps > 0; }

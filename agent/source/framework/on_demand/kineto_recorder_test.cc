@@ -69,13 +69,14 @@ TEST_F(KinetoRecorderTest, AsksForCpuOperatorsFromThePlannedMoment) {
   order.begin_realtime_ns = 1'700'000'009'000'000'001;
   recorder_.Begin(order);
   EXPECT_EQ(StateOf(40), State::kWaiting);
-  EXPECT_EQ(Ask(40), fmt::format("PROFILE_START_TIME=1700000009001\n"
-                                 "ACTIVITIES_WARMUP_PERIOD_SECS=0\n"
-                                 "ACTIVITIES_DURATION_MSECS=20000\n"
-                                 "ACTIVITIES_LOG_FILE=/data/traces/neurontrace-{0}-40.pt.trace.json\n"
-                                 "ACTIVITY_TYPES=cpu_op,user_annotation\n"
-                                 "REQUEST_TRACE_ID={0}\n",
-                                 capture_.ToString()));
+  EXPECT_EQ(Ask(40),
+            fmt::format("PROFILE_START_TIME=1700000009001\n"
+                        "ACTIVITIES_WARMUP_PERIOD_SECS=0\n"
+                        "ACTIVITIES_DURATION_MSECS=20000\n"
+                        "ACTIVITIES_LOG_FILE=/data/traces/neurontrace-{0}-40.pt.trace.json\n"
+                        "ACTIVITY_TYPES=cpu_op,user_annotation\n"
+                        "REQUEST_TRACE_ID={0}\n",
+                        capture_.ToString()));
   EXPECT_EQ(StateOf(40), State::kAsked);
   EXPECT_THAT(Ask(40), IsEmpty()) << "once";
 }
@@ -87,7 +88,8 @@ TEST_F(KinetoRecorderTest, AsksForStepsAndStacks) {
   order.with_stacks = true;
   recorder_.Begin(order);
   const std::string config = Ask(40);
-  EXPECT_THAT(config, HasSubstr("PROFILE_START_ITERATION=300\nPROFILE_START_ITERATION_ROUNDUP=1\n"));
+  EXPECT_THAT(config,
+              HasSubstr("PROFILE_START_ITERATION=300\nPROFILE_START_ITERATION_ROUNDUP=1\n"));
   EXPECT_THAT(config, HasSubstr("ACTIVITIES_ITERATIONS=5\n"));
   EXPECT_THAT(config, HasSubstr("ACTIVITY_TYPES=cpu_op,user_annotation,python_function\n"));
   EXPECT_THAT(config, HasSubstr("PROFILE_WITH_STACK=true\n"));

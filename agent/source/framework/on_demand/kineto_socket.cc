@@ -40,8 +40,7 @@ absl::Status PrepareDirectory(const KinetoSocket::Options& options) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return FailedPrecondition("cannot create the directory {}: {}", path, std::strerror(errno));
   }
-  const UniqueFd directory(
-      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat about = {};
   if (!directory.valid() || fstat(directory.get(), &about) != 0) {
     return FailedPrecondition("cannot open the directory {}: {}", path, std::strerror(errno));
@@ -52,8 +51,8 @@ absl::Status PrepareDirectory(const KinetoSocket::Options& options) {
         "the agent can make it",
         path, about.st_uid, geteuid());
   }
-  if (options.group >= 0 && fchown(directory.get(), static_cast<uid_t>(-1),
-                                   static_cast<gid_t>(options.group)) != 0) {
+  if (options.group >= 0 &&
+      fchown(directory.get(), static_cast<uid_t>(-1), static_cast<gid_t>(options.group)) != 0) {
     return FailedPrecondition("cannot change the group of {} to {}: {}", path, options.group,
                               std::strerror(errno));
   }
@@ -93,8 +92,8 @@ absl::StatusOr<UniqueFd> BindSocket(const KinetoSocket::Options& options, const 
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return FailedPrecondition("cannot bind {}: {}", path, std::strerror(errno));
   }
-  if (options.group >= 0 && lchown(path.c_str(), static_cast<uid_t>(-1),
-                                   static_cast<gid_t>(options.group)) != 0) {
+  if (options.group >= 0 &&
+      lchown(path.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(options.group)) != 0) {
     return FailedPrecondition("cannot change the group of {} to {}: {}", path, options.group,
                               std::strerror(errno));
   }
@@ -217,8 +216,7 @@ bool KinetoSocket::IsOwnSocket(const KinetoClient& client) const {
     return false;
   }
   struct stat about = {};
-  return lstat(path.c_str(), &about) == 0 && S_ISSOCK(about.st_mode) &&
-         about.st_uid == client.uid;
+  return lstat(path.c_str(), &about) == 0 && S_ISSOCK(about.st_mode) && about.st_uid == client.uid;
 }
 
 bool KinetoSocket::Send(const KinetoClient& client, const std::string& datagram) {

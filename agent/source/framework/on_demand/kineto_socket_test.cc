@@ -159,7 +159,7 @@ TEST_F(KinetoSocketTest, AnswersOnlySocketsOfTheDirectory) {
   EXPECT_EQ(metrics_.kineto_datagrams_refused, 3u);
 }
 
-TEST_F(KinetoSocketTest, SaysThatAnOrderWasNotDelivered) {
+TEST_F(KinetoSocketTest, ReportsAnOrderThatWasNotDelivered) {
   ASSERT_TRUE(Listen().ok());
   orders_.config = "A=1\n";
   {

@@ -20,7 +20,7 @@ TEST(KinetoStates, NoRowContradictsAnother) {
   }
 }
 
-TEST(KinetoStates, WhatIsFinalChangesOnlyForAFile) {
+TEST(KinetoStates, FinalStatesChangeOnlyForAFile) {
   for (int state = 0; state < kStates; ++state) {
     const auto from = static_cast<KinetoState>(state);
     if (!IsFinal(ReportedState(from))) continue;

@@ -42,8 +42,9 @@ void OnDemandCapture::Begin(const PlannedMoment& moment) {
   for (FrameworkRecorder* const recorder : recorders_) recorder->Begin(order);
   for (const std::string& name : without_recorder_) {
     for (const WorkerIdentity& worker : known_) {
-      absent_.push_back({worker, name, FrameworkTraceState::kFailed,
-                         "this agent has no --kineto-dir, so that no worker can ask it for orders"});
+      absent_.push_back(
+          {worker, name, FrameworkTraceState::kFailed,
+           "this agent has no --kineto-dir, so that no worker can ask it for orders"});
     }
   }
 }
@@ -81,9 +82,8 @@ bool OnDemandCapture::IsAwaited() const {
 }
 
 bool OnDemandCapture::IsFileOf(std::string_view name) const {
-  return std::any_of(recorders_.begin(), recorders_.end(), [&](const auto* recorder) {
-    return recorder->IsFileOf(capture_id_, name);
-  });
+  return std::any_of(recorders_.begin(), recorders_.end(),
+                     [&](const auto* recorder) { return recorder->IsFileOf(capture_id_, name); });
 }
 
 std::vector<FrameworkTrace> OnDemandCapture::Traces() const {

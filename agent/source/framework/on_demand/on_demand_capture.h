@@ -42,7 +42,7 @@ class OnDemandCapture {
   bool IsFileOf(std::string_view name) const;
   // Returns the outcomes, at most limits::kFrameworkTracesMax.
   std::vector<FrameworkTrace> Traces() const;
-  // Adds what the outcomes say against the capture: traces that will never come.
+  // Adds a remark that counts the traces that will never come.
   void AddRemarks(std::vector<Remark>& remarks) const;
 
  private:
@@ -57,7 +57,7 @@ class OnDemandCapture {
   std::vector<std::string> without_recorder_;  // frameworks
   const CaptureParticipants& participants_;
   std::vector<WorkerIdentity> known_;   // sorted: those that have an outcome
-  std::vector<FrameworkTrace> absent_;  // of workers that no recorder was told of
+  std::vector<FrameworkTrace> absent_;  // of workers and frameworks without a recorder
   bool begun_ = false;
   bool stopped_ = false;
 };

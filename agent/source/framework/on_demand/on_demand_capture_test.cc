@@ -108,8 +108,8 @@ TEST_F(OnDemandCaptureTest, AWorkerThatJoinsLaterIsTooLate) {
 TEST_F(OnDemandCaptureTest, OnlyFinalOutcomesWithoutAFileSpeakAgainstTheCapture) {
   OnDemandCapture capture = Make({&recorder_});
   capture.Begin({});
-  recorder_.states = {{1, State::kFileSeen}, {2, State::kAsked}, {3, State::kBusy},
-                      {4, State::kNotListening}};
+  recorder_.states = {
+      {1, State::kFileSeen}, {2, State::kAsked}, {3, State::kBusy}, {4, State::kNotListening}};
   EXPECT_TRUE(capture.IsAwaited());
   std::vector<Remark> remarks;
   capture.AddRemarks(remarks);

@@ -358,16 +358,6 @@ void AddEventOptions(CLI::App& command, CaptureOptions& options) {
                   "Capacity of the runtime's ring of each core, in events (default 65536)")
       ->check(CheckWholeNumber);
   command.add_flag("--no-framework", options.no_framework, "Exclude framework trace files");
-  command.add_flag("--framework{pytorch}", options.framework,
-                   "Also have the framework of each worker record its CPU operators and "
-                   "annotations: pytorch. The capture then begins 7 s later");
-  AddText(command, "--steps", options.steps,
-          "With --framework: record this many optimizer steps instead of the duration");
-  AddText(command, "--at-step", options.at_step,
-          "With --steps: the first of them, a number or next (a multiple of 100)");
-  command.add_flag("--framework-stacks", options.framework_stacks,
-                   "With --framework: record call stacks too, which doubles the time of steps");
-  command.add_flag("--no-neuron", options.no_neuron, "Exclude the Neuron Runtime's events");
   AddText(command, "--budget-core", options.budget_core,
           "Processor time that recording may use, per worker, as a share of one processor: 2%");
   AddText(command, "--budget-rate", options.budget_rate,
@@ -381,6 +371,16 @@ void AddTimeOptions(CLI::App& command, CaptureOptions& options) {
           "Stop after this many executions on each core");
   AddText(command, "--at-execution", options.at_execution,
           "Start at this execution on all cores: a number, or next");
+  command.add_flag("--framework{pytorch}", options.framework,
+                   "Also have the framework of each worker record its CPU operators and "
+                   "annotations: pytorch. The capture then begins 7 s later");
+  AddText(command, "--steps", options.steps,
+          "With --framework: record this many optimizer steps instead of the duration");
+  AddText(command, "--at-step", options.at_step,
+          "With --steps: the first of them, a number or next (a multiple of 100)");
+  command.add_flag("--framework-stacks", options.framework_stacks,
+                   "With --framework: record call stacks too, which doubles the time of steps");
+  command.add_flag("--no-neuron", options.no_neuron, "Exclude the Neuron Runtime's events");
   AddText(command, "--max-size", options.bytes_max, "Stop when this much is stored: 2GB");
   AddText(command, "--last", options.last,
           "Record the most recent events from the flight recorder: 20s, or all");

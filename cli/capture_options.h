@@ -65,7 +65,7 @@ struct CaptureOptions {
 void AddSelectionOptions(CLI::App& command, CaptureOptions& options);
 // Adds the options for event types, ring sizes and budgets.
 void AddEventOptions(CLI::App& command, CaptureOptions& options);
-// Adds the options for begin, end and retention.
+// Adds the options for begin, end and retention, and for traces of frameworks.
 void AddTimeOptions(CLI::App& command, CaptureOptions& options);
 // Adds the options for name, tags, and the number of workers that must take part.
 void AddConditionOptions(CLI::App& command, CaptureOptions& options);

@@ -4,35 +4,32 @@
 namespace neurontrace {
 namespace {
 
-using State = KinetoState;
-using Event = KinetoEvent;
-
 constexpr KinetoTransition kTransitions[] = {
-    {State::kUnknown, Event::kReadyPoll, State::kPolling},
-    {State::kUnknown, Event::kOccupiedPoll, State::kOccupied},
-    {State::kUnknown, Event::kMomentPassed, State::kNotListening},
-    {State::kPolling, Event::kOccupiedPoll, State::kOccupied},
-    {State::kPolling, Event::kOrderSent, State::kArmed},
-    {State::kPolling, Event::kMomentPassed, State::kTooLate},
-    {State::kOccupied, Event::kReadyPoll, State::kPolling},
-    {State::kOccupied, Event::kMomentPassed, State::kBusy},
-    {State::kArmed, Event::kOrderFailed, State::kPolling},
-    {State::kArmed, Event::kOccupiedPoll, State::kRecording},
-    {State::kArmed, Event::kSilent, State::kGone},
-    {State::kArmed, Event::kDeadlinePassed, State::kNotSeen},
-    {State::kRecording, Event::kSilent, State::kGone},
-    {State::kRecording, Event::kDeadlinePassed, State::kNotSeen},
+    {KinetoState::kUnknown, KinetoEvent::kReadyPoll, KinetoState::kPolling},
+    {KinetoState::kUnknown, KinetoEvent::kOccupiedPoll, KinetoState::kOccupied},
+    {KinetoState::kUnknown, KinetoEvent::kMomentPassed, KinetoState::kNotListening},
+    {KinetoState::kPolling, KinetoEvent::kOccupiedPoll, KinetoState::kOccupied},
+    {KinetoState::kPolling, KinetoEvent::kOrderSent, KinetoState::kArmed},
+    {KinetoState::kPolling, KinetoEvent::kMomentPassed, KinetoState::kTooLate},
+    {KinetoState::kOccupied, KinetoEvent::kReadyPoll, KinetoState::kPolling},
+    {KinetoState::kOccupied, KinetoEvent::kMomentPassed, KinetoState::kBusy},
+    {KinetoState::kArmed, KinetoEvent::kOrderFailed, KinetoState::kPolling},
+    {KinetoState::kArmed, KinetoEvent::kOccupiedPoll, KinetoState::kRecording},
+    {KinetoState::kArmed, KinetoEvent::kSilent, KinetoState::kGone},
+    {KinetoState::kArmed, KinetoEvent::kDeadlinePassed, KinetoState::kNotSeen},
+    {KinetoState::kRecording, KinetoEvent::kSilent, KinetoState::kGone},
+    {KinetoState::kRecording, KinetoEvent::kDeadlinePassed, KinetoState::kNotSeen},
     // A file is a file, whatever was expected of its worker.
-    {State::kUnknown, Event::kFileAppeared, State::kFileSeen},
-    {State::kPolling, Event::kFileAppeared, State::kFileSeen},
-    {State::kOccupied, Event::kFileAppeared, State::kFileSeen},
-    {State::kArmed, Event::kFileAppeared, State::kFileSeen},
-    {State::kRecording, Event::kFileAppeared, State::kFileSeen},
-    {State::kNotSeen, Event::kFileAppeared, State::kFileSeen},
-    {State::kGone, Event::kFileAppeared, State::kFileSeen},
-    {State::kBusy, Event::kFileAppeared, State::kFileSeen},
-    {State::kTooLate, Event::kFileAppeared, State::kFileSeen},
-    {State::kNotListening, Event::kFileAppeared, State::kFileSeen},
+    {KinetoState::kUnknown, KinetoEvent::kFileAppeared, KinetoState::kFileSeen},
+    {KinetoState::kPolling, KinetoEvent::kFileAppeared, KinetoState::kFileSeen},
+    {KinetoState::kOccupied, KinetoEvent::kFileAppeared, KinetoState::kFileSeen},
+    {KinetoState::kArmed, KinetoEvent::kFileAppeared, KinetoState::kFileSeen},
+    {KinetoState::kRecording, KinetoEvent::kFileAppeared, KinetoState::kFileSeen},
+    {KinetoState::kNotSeen, KinetoEvent::kFileAppeared, KinetoState::kFileSeen},
+    {KinetoState::kGone, KinetoEvent::kFileAppeared, KinetoState::kFileSeen},
+    {KinetoState::kBusy, KinetoEvent::kFileAppeared, KinetoState::kFileSeen},
+    {KinetoState::kTooLate, KinetoEvent::kFileAppeared, KinetoState::kFileSeen},
+    {KinetoState::kNotListening, KinetoEvent::kFileAppeared, KinetoState::kFileSeen},
 };
 
 }  // namespace
@@ -48,24 +45,24 @@ KinetoState NextState(KinetoState state, KinetoEvent event) {
 
 FrameworkTraceState ReportedState(KinetoState state) {
   switch (state) {
-    case State::kUnknown:
-    case State::kPolling:
-    case State::kOccupied:
+    case KinetoState::kUnknown:
+    case KinetoState::kPolling:
+    case KinetoState::kOccupied:
       return FrameworkTraceState::kWaiting;
-    case State::kArmed:
+    case KinetoState::kArmed:
       return FrameworkTraceState::kAsked;
-    case State::kRecording:
+    case KinetoState::kRecording:
       return FrameworkTraceState::kRecording;
-    case State::kFileSeen:
+    case KinetoState::kFileSeen:
       return FrameworkTraceState::kFileSeen;
-    case State::kNotSeen:
-    case State::kGone:
+    case KinetoState::kNotSeen:
+    case KinetoState::kGone:
       return FrameworkTraceState::kNotSeen;
-    case State::kBusy:
+    case KinetoState::kBusy:
       return FrameworkTraceState::kBusy;
-    case State::kTooLate:
+    case KinetoState::kTooLate:
       return FrameworkTraceState::kTooLate;
-    case State::kNotListening:
+    case KinetoState::kNotListening:
       return FrameworkTraceState::kNotListening;
   }
   return FrameworkTraceState::kUnspecified;

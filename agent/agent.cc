@@ -2,12 +2,14 @@
 #include "agent/agent.h"
 
 #include <fmt/format.h>
+#include <grp.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <span>
@@ -130,6 +132,19 @@ std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
                                .tap_library = FindTapLibrary(),
                                .with_arguments = config.command_arguments},
       runner, clock, listener, taps);
+}
+
+// Returns the id of --kineto-group, a name or a number; -1 if none is given. Fails with
+// INVALID_ARGUMENT if there is no such group.
+absl::StatusOr<int> FindGroup(const std::string& group) {
+  if (group.empty()) return -1;
+  int id = 0;
+  const auto [end, error] = std::from_chars(group.data(), group.data() + group.size(), id);
+  if (error == std::errc() && end == group.data() + group.size() && id >= 0) return id;
+  // Nothing else in the agent asks for groups, so the shared answer cannot change meanwhile.
+  const struct group* const known = getgrnam(group.c_str());
+  if (known == nullptr) return InvalidArgument("--kineto-group {}: no such group", group);
+  return static_cast<int>(known->gr_gid);
 }
 
 // A few stat(2) calls each time; an operator who changes the file does not wait longer than this.
@@ -310,12 +325,13 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       taps_(TapOptions(config, info), loop_, clock_, queue_, control_,
             MakeRankResolver(config.ranks), source_metrics_),
       untapped_(MakeUntappedWorkers(config, info, loop_, clock_, control_, taps_)),
+      kineto_(config.framework_directory, ProcFiles(), clock_, source_metrics_),
       framework_({.agent_id = info.agent_id,
                   .instance_id = info.instance_id,
                   .boot_id = info.boot_id,
                   .files = config.framework_files,
                   .directory = config.framework_directory},
-                 clock_, loop_, queue_, control_, source_metrics_),
+                 clock_, loop_, queue_, control_, source_metrics_, control_),
       host_({.agent_id = info.agent_id,
              .instance_id = info.instance_id,
              .boot_id = info.boot_id,
@@ -384,9 +400,20 @@ absl::Status Agent::Start(const AgentConfig& config) {
   // that a probe which succeeds means that taps can connect.
   if (spool_ != nullptr) io_thread_ = std::thread([this] { io_loop_.Run(); });
   RETURN_IF_ERROR(taps_.Start());
+  RETURN_IF_ERROR(ListenToKineto(config));
   health_.Set(kSocketCondition, true);
   RETURN_IF_ERROR(process_.StartPages(config.health_address, config.health_names));
   process_.pages().AddPostPage(MakeTriggerPage(config));
+  return absl::OkStatus();
+}
+
+absl::Status Agent::ListenToKineto(const AgentConfig& config) {
+  if (config.kineto_directory.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int group, FindGroup(config.kineto_group));
+  ASSIGN_OR_RETURN(kineto_socket_,
+                   KinetoSocket::Listen({.directory = config.kineto_directory, .group = group},
+                                        loop_, kineto_, source_metrics_));
+  framework_.AddRecorder(kineto_);
   return absl::OkStatus();
 }
 

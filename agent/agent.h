@@ -23,6 +23,8 @@
 #include "agent/disk_room.h"
 #include "agent/source/artifact/artifact_source.h"
 #include "agent/source/framework/framework_source.h"
+#include "agent/source/framework/on_demand/kineto_recorder.h"
+#include "agent/source/framework/on_demand/kineto_socket.h"
 #include "agent/source/host/host_source.h"
 #include "agent/source/neuron/tap/untapped_workers.h"
 #include "agent/source/neuron/tap_source.h"
@@ -102,6 +104,9 @@ class Agent final : private ControlObserver, private PostHandler {
  private:
   Agent(const AgentConfig& config, const AgentInfo& info, const Process& process);
   absl::Status Start(const AgentConfig& config);
+  // Begins to answer PyTorch's workers, if --kineto-dir is given. Fails with the error of
+  // KinetoSocket::Listen, or if the group is not known.
+  absl::Status ListenToKineto(const AgentConfig& config);
   // Reads the spool's directory and then connects to the aggregator. Tries again every second while
   // the directory may hold chunks and cannot be read, or another agent uses it: what lies there
   // must be known before streams continue.
@@ -182,7 +187,9 @@ class Agent final : private ControlObserver, private PostHandler {
   AgentTriggers triggers_;
   TapSource taps_;
   std::unique_ptr<UntappedWorkers> untapped_;  // null: not looked for
+  KinetoRecorder kineto_;
   FrameworkSource framework_;
+  std::unique_ptr<KinetoSocket> kineto_socket_;  // null: no --kineto-dir
   HostSource host_;
   ArtifactUploader artifact_uploader_;
   ArtifactSource artifacts_;

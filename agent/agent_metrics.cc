@@ -145,6 +145,18 @@ void AgentMetrics::AddHostCounters() {
   add("neurontrace_agent_host_readings_failed_total",
       "Times that /proc/stat or /proc/meminfo could not be read or parsed",
       sources.host_readings_failed);
+  add("neurontrace_agent_kineto_datagrams_total", "Datagrams of PyTorch's workers received",
+      sources.kineto_datagrams);
+  add("neurontrace_agent_kineto_datagrams_refused_total",
+      "Datagrams in --kineto-dir that were malformed or not from a socket there",
+      sources.kineto_datagrams_refused);
+  add("neurontrace_agent_kineto_clients_refused_total",
+      "Requests of PyTorch's workers that were too many or not identified",
+      sources.kineto_clients_refused);
+  add("neurontrace_agent_kineto_orders_total", "Orders to record given to PyTorch's workers",
+      sources.kineto_orders);
+  add("neurontrace_agent_kineto_answers_failed_total",
+      "Answers that a PyTorch worker's socket did not take", sources.kineto_answers_failed);
   add("neurontrace_agent_artifacts_kept_total", "Artifacts that the aggregator stored",
       sources.artifacts_kept);
   add("neurontrace_agent_artifacts_changed_total", "Artifacts that changed while they were read",

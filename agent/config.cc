@@ -13,6 +13,7 @@
 #include "agent/spool/spool_format.h"
 #include "lib/base/address.h"
 #include "lib/base/build_facts.h"
+#include "lib/base/clean_text.h"
 #include "lib/base/quantity.h"
 #include "lib/base/status.h"
 #include "lib/daemon/config_options.h"
@@ -77,6 +78,15 @@ std::string CheckSocketMode(const std::string& text) {
   return "";
 }
 
+// Returns why the directory cannot be --kineto-dir, or nothing. Its path is in orders of one line
+// each, and workers have another working directory.
+std::string CheckKinetoDirectory(const std::string& path) {
+  if (!path.starts_with('/') || path.ends_with('/')) {
+    return fmt::format("'{}': must be an absolute path without a slash at its end", path);
+  }
+  return CheckSocketPath(path + "/dynolog");
+}
+
 // The options of one area each. `app` keeps references to `config`, which therefore must not move
 // before app.parse has returned.
 void AddIdentityOptions(CLI::App& app, AgentConfig& config) {
@@ -118,6 +128,14 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
                  "Directory to watch for trace files during captures: *.json, *.json.gz and *.pb, "
                  "recognised by content. Symbolic links below it are not followed")
       ->check(CLI::ExistingDirectory);
+  app.add_option("--kineto-dir", config.kineto_directory,
+                 "Directory in which PyTorch's workers ask this agent for orders to record: "
+                 "KINETO_IPC_SOCKET_DIR of the jobs. Made with the mode 1770. The traces are "
+                 "written to --framework-dir. Default: no framework is asked")
+      ->check(CheckKinetoDirectory);
+  app.add_option("--kineto-group", config.kineto_group,
+                 "Group, by name or number, whose processes may use --kineto-dir, and with it have "
+                 "each other traced. Default: the agent's own");
   app.add_option("--inspect-dir", config.inspect_directories,
                  "Output directory of the vendor's profiler (NEURON_RT_INSPECT_OUTPUT_DIR of the "
                  "jobs), whose NEFF, NTFF and .pb files are added to captures; may be repeated");
@@ -286,6 +304,15 @@ AgentConfig Parse(CLI::App& app, int argc, char** argv) {
   if (config.spool_capture_bytes == 0) {
     // Half, so that one capture that nobody collects leaves room for the next.
     config.spool_capture_bytes = std::max(config.spool_bytes / 2, limits::kSpoolBytesMin);
+  }
+  if (!config.kineto_directory.empty() && !config.framework_directory.starts_with('/')) {
+    throw CLI::ValidationError("--kineto-dir",
+                               "needs --framework-dir with an absolute path, where workers write");
+  }
+  if (std::any_of(config.framework_directory.begin(), config.framework_directory.end(),
+                  IsControl) &&
+      !config.kineto_directory.empty()) {
+    throw CLI::ValidationError("--framework-dir", "has a control character");
   }
   // The words were checked by CLI::IsMember, so each comparison has two outcomes.
   config.spool_drops_oldest = words.when_full == "drop-oldest";

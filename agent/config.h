@@ -33,6 +33,8 @@ struct AgentConfig {
   std::string pod_resources;    // path of the kubelet's socket; empty: it is not asked
   std::vector<std::string> framework_files;
   std::string framework_directory;               // empty: none
+  std::string kineto_directory;                  // empty: PyTorch is not asked for traces
+  std::string kineto_group;                      // may use it; name or number, empty: the agent's
   std::vector<std::string> inspect_directories;  // of the vendor's profiler
   bool samples_host = true;                      // processors and memory, while a capture runs
   bool scans_processes = true;                   // for workers that no tap speaks for

@@ -392,6 +392,8 @@ void AddCaptureCommand(CLI::App& app, Context& context, Run& run) {
       "  neurontrace capture --duration 30s -o trace.pftrace\n"
       "  neurontrace capture --job llama-70b --executions 20 --require all\n"
       "  neurontrace capture --duration 5s --event-type hardware,^cc_running --instance i-0f20\n"
+      "  neurontrace capture --duration 20s --framework -o trace.pftrace\n"
+      "  neurontrace capture --duration 60s --framework --at-step next --steps 5\n"
       "  neurontrace capture --last 20s -o before.pftrace    (with a flight recorder on)\n"
       "  neurontrace capture --continuous --keep 10m\n"
       "  neurontrace capture --duration 30s --dry-run\n"

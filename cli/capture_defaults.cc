@@ -36,6 +36,10 @@ constexpr Setting kEventType = {"--event-type", &CaptureOptions::event_types};
 constexpr Setting kAllEvents = {"--all-events", &CaptureOptions::all_events};
 constexpr Setting kRingEvents = {"--ring-events", &CaptureOptions::ring_events};
 constexpr Setting kNoNeuron = {"--no-neuron", &CaptureOptions::no_neuron};
+constexpr Setting kFramework = {"--framework", &CaptureOptions::framework};
+constexpr Setting kSteps = {"--steps", &CaptureOptions::steps};
+constexpr Setting kAtStep = {"--at-step", &CaptureOptions::at_step};
+constexpr Setting kFrameworkStacks = {"--framework-stacks", &CaptureOptions::framework_stacks};
 constexpr Setting kNoFramework = {"--no-framework", &CaptureOptions::no_framework};
 
 // Two options that SpecOf refuses together. Every pair of SpecOf must be here: for a missing pair,
@@ -44,7 +48,7 @@ struct Contradiction {
   Setting one;
   Setting other;
 };
-constexpr std::array<Contradiction, 16> kContradictions = {{{kLast, kContinuous},
+constexpr std::array<Contradiction, 32> kContradictions = {{{kLast, kContinuous},
                                                             {kLast, kDuration},
                                                             {kLast, kExecutions},
                                                             {kLast, kAtExecution},
@@ -59,7 +63,23 @@ constexpr std::array<Contradiction, 16> kContradictions = {{{kLast, kContinuous}
                                                             {kDryRun, kExecutions},
                                                             {kDryRun, kAtExecution},
                                                             {kAllEvents, kEventType},
-                                                            {kNoNeuron, kNoFramework}}};
+                                                            {kNoNeuron, kNoFramework},
+                                                            {kFramework, kNoFramework},
+                                                            {kFramework, kLast},
+                                                            {kFramework, kContinuous},
+                                                            {kFramework, kDryRun},
+                                                            {kSteps, kNoFramework},
+                                                            {kSteps, kLast},
+                                                            {kSteps, kContinuous},
+                                                            {kSteps, kDryRun},
+                                                            {kAtStep, kNoFramework},
+                                                            {kAtStep, kLast},
+                                                            {kAtStep, kContinuous},
+                                                            {kAtStep, kDryRun},
+                                                            {kFrameworkStacks, kNoFramework},
+                                                            {kFrameworkStacks, kLast},
+                                                            {kFrameworkStacks, kContinuous},
+                                                            {kFrameworkStacks, kDryRun}}};
 
 // Returns whether the option has a value other than its default, wherever it comes from.
 bool IsGiven(const CaptureOptions& options, const Setting& setting) {

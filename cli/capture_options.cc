@@ -13,6 +13,7 @@
 #include "cli/text.h"
 #include "lib/base/quantity.h"
 #include "lib/base/status.h"
+#include "lib/trace/framework_limits.h"
 #include "lib/trace/reserved_tags.h"
 #include "lib/wire/field_checks.h"
 
@@ -104,15 +105,75 @@ absl::Status TakeEvents(const CaptureOptions& options, v1::CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
-// Parses an execution number of at least 1; the whole text must be digits.
+// Parses the number of an execution or a step, at least 1; the whole text must be digits.
 absl::StatusOr<uint64_t> ParseExecution(std::string_view option, const std::string& text) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number == 0) {
     return InvalidArgument("{} {}: must be a number of at least 1{}", option, text,
-                           option == "--at-execution" ? ", or next" : "");
+                           option.starts_with("--at-") ? ", or next" : "");
   }
   return number;
+}
+
+// Names an option and whether it was given, for refusals.
+struct Given {
+  std::string_view name;
+  bool is_given;
+};
+// Returns the name of the first option that was given, or "".
+template <size_t N>
+std::string_view FirstSet(const Given (&options)[N]) {
+  for (const Given& option : options) {
+    if (option.is_given) return option.name;
+  }
+  return "";
+}
+
+// Sets what is asked of frameworks. The aggregator checks their names.
+absl::Status ParseFrameworks(const CaptureOptions& options, v1::CaptureSpec& spec) {
+  const Given wishes[] = {{"--framework", !options.framework.empty()},
+                          {"--steps", !options.steps.empty()},
+                          {"--at-step", !options.at_step.empty()},
+                          {"--framework-stacks", options.framework_stacks}};
+  const std::string_view wish = FirstSet(wishes);
+  if (wish.empty()) return absl::OkStatus();
+  const Given others[] = {{"--no-framework", options.no_framework},
+                          {"--last", !options.last.empty()},
+                          {"--continuous", options.continuous},
+                          {"--dry-run", options.dry_run}};
+  if (const std::string_view other = FirstSet(others); !other.empty()) {
+    return InvalidArgument("{} asks frameworks to record, which {} excludes; omit one of them",
+                           wish, other);
+  }
+  if (options.framework.empty()) {
+    return InvalidArgument("{} describes a trace of a framework; add --framework", wish);
+  }
+  for (const std::string& name : SplitList({options.framework})) {
+    RETURN_IF_ERROR(CheckIdentityText("--framework", name));
+    spec.add_frameworks(name);
+  }
+  spec.set_framework_stacks(options.framework_stacks);
+  if (options.steps.empty()) {
+    if (!options.at_step.empty()) {
+      return InvalidArgument("--at-step {} needs --steps N, the number of steps", options.at_step);
+    }
+    if (options.duration.empty()) {
+      return InvalidArgument(
+          "--framework needs --duration, or --steps: a framework's trace cannot be stopped early");
+    }
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const uint64_t steps, ParseExecution("--steps", options.steps));
+  if (steps > limits::kFrameworkStepsMax) {
+    return InvalidArgument("--steps {}: at most {} are recorded at once", options.steps,
+                           limits::kFrameworkStepsMax);
+  }
+  spec.set_framework_steps(static_cast<uint32_t>(steps));
+  if (options.at_step.empty() || options.at_step == "next") return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint64_t first, ParseExecution("--at-step", options.at_step));
+  spec.set_framework_first_step(first);
+  return absl::OkStatus();
 }
 
 // Sets begin and end of the recording. Without any of these options it lasts until it is stopped.
@@ -139,20 +200,6 @@ absl::Status ParseDurationOption(const CaptureOptions& options, v1::CaptureSpec&
     spec.set_bytes_max(bytes);
   }
   return absl::OkStatus();
-}
-
-// Names an option and whether it was given, for refusals.
-struct Given {
-  std::string_view name;
-  bool is_given;
-};
-// Returns the name of the first option that was given, or "".
-template <size_t N>
-std::string_view FirstSet(const Given (&options)[N]) {
-  for (const Given& option : options) {
-    if (option.is_given) return option.name;
-  }
-  return "";
 }
 
 // Sets the mode of a snapshot of the flight recorder's rings. Refuses every option about the
@@ -311,7 +358,6 @@ void AddEventOptions(CLI::App& command, CaptureOptions& options) {
                   "Capacity of the runtime's ring of each core, in events (default 65536)")
       ->check(CheckWholeNumber);
   command.add_flag("--no-framework", options.no_framework, "Exclude framework trace files");
-  command.add_flag("--no-neuron", options.no_neuron, "Exclude the Neuron Runtime's events");
   AddText(command, "--budget-core", options.budget_core,
           "Processor time that recording may use, per worker, as a share of one processor: 2%");
   AddText(command, "--budget-rate", options.budget_rate,
@@ -325,6 +371,16 @@ void AddTimeOptions(CLI::App& command, CaptureOptions& options) {
           "Stop after this many executions on each core");
   AddText(command, "--at-execution", options.at_execution,
           "Start at this execution on all cores: a number, or next");
+  command.add_flag("--framework{pytorch}", options.framework,
+                   "Also have the framework of each worker record its CPU operators and "
+                   "annotations: pytorch. The capture then begins 7 s later");
+  AddText(command, "--steps", options.steps,
+          "With --framework: record this many optimizer steps instead of the duration");
+  AddText(command, "--at-step", options.at_step,
+          "With --steps: the first of them, a number or next (a multiple of 100)");
+  command.add_flag("--framework-stacks", options.framework_stacks,
+                   "With --framework: record call stacks too, which doubles the time of steps");
+  command.add_flag("--no-neuron", options.no_neuron, "Exclude the Neuron Runtime's events");
   AddText(command, "--max-size", options.bytes_max, "Stop when this much is stored: 2GB");
   AddText(command, "--last", options.last,
           "Record the most recent events from the flight recorder: 20s, or all");
@@ -352,6 +408,7 @@ absl::StatusOr<v1::CaptureSpec> SpecOf(const CaptureOptions& options) {
   v1::CaptureSpec spec;
   RETURN_IF_ERROR(ParseSelection(options, spec));
   RETURN_IF_ERROR(TakeEvents(options, spec));
+  RETURN_IF_ERROR(ParseFrameworks(options, spec));
   RETURN_IF_ERROR(ParseDurationOption(options, spec));
   RETURN_IF_ERROR(ParseMode(options, spec));
   RETURN_IF_ERROR(ParseConditions(options, spec));

@@ -34,6 +34,11 @@ struct CaptureOptions {
   // Events of the runtime's ring of each core; 0: the runtime's default.
   uint64_t ring_events = 0;
   bool no_framework = false;
+  // Frameworks that are asked for traces, and for which steps: "4711" or "next".
+  std::string framework;
+  std::string at_step;
+  std::string steps;
+  bool framework_stacks = false;
   bool no_neuron = false;
   // When recording begins and ends: durations such as "30s", sizes such as "2GB", execution
   // numbers.
@@ -60,7 +65,7 @@ struct CaptureOptions {
 void AddSelectionOptions(CLI::App& command, CaptureOptions& options);
 // Adds the options for event types, ring sizes and budgets.
 void AddEventOptions(CLI::App& command, CaptureOptions& options);
-// Adds the options for begin, end and retention.
+// Adds the options for begin, end and retention, and for traces of frameworks.
 void AddTimeOptions(CLI::App& command, CaptureOptions& options);
 // Adds the options for name, tags, and the number of workers that must take part.
 void AddConditionOptions(CLI::App& command, CaptureOptions& options);

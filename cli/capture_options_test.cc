@@ -182,5 +182,43 @@ TEST(Quantities, RefuseTheRest) {
   EXPECT_FALSE(ParseKeyValue("=x").ok());
 }
 
+TEST(SpecOf, AsksFrameworksByTimeOrBySteps) {
+  const v1::CaptureSpec by_time = SpecAfter([](CaptureOptions& options) {
+    options.framework = "pytorch";
+    options.duration = "20s";
+  });
+  ASSERT_EQ(by_time.frameworks_size(), 1);
+  EXPECT_EQ(by_time.frameworks(0), "pytorch");
+  EXPECT_EQ(by_time.framework_steps(), 0u);
+  const v1::CaptureSpec by_step = SpecAfter([](CaptureOptions& options) {
+    options.framework = "pytorch";
+    options.steps = "5";
+    options.at_step = "4711";
+    options.framework_stacks = true;
+  });
+  EXPECT_EQ(by_step.framework_steps(), 5u);
+  EXPECT_EQ(by_step.framework_first_step(), 4711u);
+  EXPECT_TRUE(by_step.framework_stacks());
+}
+
+TEST(SpecOf, RejectsFrameworkOptionsThatAskForNothing) {
+  const auto with = [](const Set& set) {
+    return RefusalAfter([&](CaptureOptions& options) {
+      options.framework = "pytorch";
+      set(options);
+    });
+  };
+  EXPECT_THAT(with([](CaptureOptions&) {}), HasSubstr("--duration"));
+  EXPECT_THAT(with([](CaptureOptions& options) { options.at_step = "next"; }),
+              HasSubstr("needs --steps"));
+  EXPECT_THAT(with([](CaptureOptions& options) { options.steps = "10001"; }),
+              HasSubstr("at most 10000"));
+  EXPECT_THAT(with([](CaptureOptions& options) { options.no_framework = true; }),
+              HasSubstr("--no-framework excludes"));
+  EXPECT_THAT(with([](CaptureOptions& options) { options.last = "20s"; }), HasSubstr("--last"));
+  EXPECT_THAT(RefusalAfter([](CaptureOptions& options) { options.steps = "5"; }),
+              HasSubstr("add --framework"));
+}
+
 }  // namespace
 }  // namespace neurontrace::cli

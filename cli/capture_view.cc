@@ -260,6 +260,9 @@ std::string FormatCapture(const v1::Capture& whole, const WorkerRanks& ranks, Ca
                                   view.wide ? SIZE_MAX : kOutcomesShown, view.columns);
     }
     out += FormatOutcomeSummary(capture);
+    if (!view.brief) {
+      out += FormatFrameworkTraces(capture, view.wide ? SIZE_MAX : kOutcomesShown, view.columns);
+    }
   }
   if (capture.certificate().verdict().empty()) return out;
   // The verdict alone suffices for a complete capture.

@@ -56,6 +56,8 @@ LocalAgent FindLocalAgent(HostView& host, const std::string& proc) {
     agent.pid = pid;
     if (const auto value = OptionOf(words, "--socket"); !value.empty()) agent.socket = value;
     if (const auto value = OptionOf(words, "--spool"); !value.empty()) agent.spool = value;
+    agent.kineto_directory = OptionOf(words, "--kineto-dir");
+    agent.framework_directory = OptionOf(words, "--framework-dir");
     // A running agent has accepted its options, so a failure means that the option is not given.
     const auto bytes = ParseByteSize(OptionOf(words, "--spool-bytes"));
     if (bytes.ok()) agent.spool_bytes = *bytes;
@@ -154,6 +156,28 @@ Finding CheckSpool(HostView& host, const LocalAgent& agent) {
   finding.what =
       fmt::format("{}, but the spool may grow to {}", room, FormatBytes(agent.spool_bytes));
   finding.fix = "free disk space, or start neurontrace-agent with a smaller --spool-bytes";
+  return finding;
+}
+
+Finding CheckKinetoDirectory(HostView& host, const LocalAgent& agent) {
+  Finding finding{.check = "framework traces"};
+  const std::string& path = agent.kineto_directory;
+  const auto about = host.Examine(path);
+  if (!about || about->kind != PathFacts::Kind::kDirectory ||
+      !host.Examine(path + "/dynolog").has_value()) {
+    finding.severity = Severity::kBroken;
+    finding.what = fmt::format("no agent listens in {}, where workers ask it for orders", path);
+    finding.fix = "start neurontrace-agent again; it makes the directory and the socket dynolog";
+  } else if ((about->mode & 0007) != 0) {
+    finding.severity = Severity::kBroken;
+    finding.what = fmt::format("{} has the mode {:04o}: every user can give orders to its workers",
+                               path, about->mode & 07777);
+    finding.fix = fmt::format("start neurontrace-agent again, or chmod 1770 {}", path);
+  } else {
+    finding.severity = Severity::kGood;
+    finding.what =
+        fmt::format("workers of the group {} can ask the agent for orders in {}", about->gid, path);
+  }
   return finding;
 }
 

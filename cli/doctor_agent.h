@@ -19,6 +19,8 @@ struct LocalAgent {
   std::string socket = "/run/neurontrace/agent.sock";
   std::string spool = "/var/lib/neurontrace/spool";  // "none": it has no spool
   uint64_t spool_bytes = uint64_t{4} << 30;
+  std::string kineto_directory;     // empty: it asks no framework for traces
+  std::string framework_directory;  // empty: it watches none
 };
 // Searches the processes in `proc`, the path of the proc file system, for an agent. Takes the first
 // one.
@@ -29,5 +31,8 @@ Finding CheckAgentSocket(HostView& host, const std::string& path, bool is_expect
 
 // Checks the directory in which the agent keeps chunks that the aggregator does not have yet.
 Finding CheckSpool(HostView& host, const LocalAgent& agent);
+
+// Checks the directory in which PyTorch's workers ask the agent for orders, which `agent` has.
+Finding CheckKinetoDirectory(HostView& host, const LocalAgent& agent);
 
 }  // namespace neurontrace::cli

@@ -86,7 +86,8 @@ int RunDoctor(Context& context, const DoctorOptions& options) {
   Append(findings, CheckTap(host, tap.empty() ? options.tap : tap, NEURONTRACE_VERSION));
   findings.push_back(
       CheckRuntime(host, RuntimePlaces(host.Environment("LD_LIBRARY_PATH")), has_devices));
-  Append(findings, CheckWorkers(host, kProc, socket));
+  if (!agent.kineto_directory.empty()) findings.push_back(CheckKinetoDirectory(host, agent));
+  Append(findings, CheckWorkers(host, kProc, socket, agent));
   Append(findings, CheckPreload(host, options.programs));
   Append(findings, CheckClocks(host));
   Append(findings, CheckLimits(host));

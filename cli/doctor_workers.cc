@@ -2,6 +2,7 @@
 #include "cli/doctor_workers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -80,11 +81,12 @@ class Problem {
   std::vector<uint32_t> more_;
 };
 
-// Collects the workers of this machine by their state. Both strings must outlive it.
+// Collects the workers of this machine by their state. The references must outlive it.
 class WorkersSeen {
  public:
-  WorkersSeen(HostView& host, const std::string& proc, const std::string& agent_socket)
-      : host_(host), proc_(proc), agent_socket_(agent_socket) {}
+  WorkersSeen(HostView& host, const std::string& proc, const std::string& agent_socket,
+              const LocalAgent& agent)
+      : host_(host), proc_(proc), agent_socket_(agent_socket), agent_(agent) {}
 
   // Examines a process that has the runtime mapped. A worker can have two problems.
   void Examine(const ProcessSeen& process) {
@@ -96,6 +98,7 @@ class WorkersSeen {
     } else {
       AddUntapped(process, environment);
     }
+    CheckKineto(process, environment);
     const std::string inspect = VariableOf(environment, "NEURON_RT_INSPECT_ENABLE");
     if (inspect.empty() || inspect == "0") return;
     inspecting_.Add(process.pid,
@@ -120,6 +123,7 @@ class WorkersSeen {
     untapped_.MoveTo(findings);
     astray_.MoveTo(findings);
     inspecting_.MoveTo(findings);
+    unasked_.MoveTo(findings);
     AddRuntimes(findings);
     return findings;
   }
@@ -166,6 +170,28 @@ class WorkersSeen {
                 fmt::format("start it with NEURONTRACE_AGENT_SOCKET={}", agent_socket_));
   }
 
+  // Names the variables without which PyTorch in this worker does not ask the agent for orders, or
+  // would write its traces elsewhere. Without a readable environment nothing is assumed.
+  void CheckKineto(const ProcessSeen& process, const std::string& environment) {
+    if (agent_.kineto_directory.empty() || environment.empty()) return;
+    std::vector<std::string> lacks;
+    const auto require = [&](const char* name, const std::string& value) {
+      if (VariableOf(environment, name) != value)
+        lacks.push_back(fmt::format("{}={}", name, value));
+    };
+    require("KINETO_USE_DAEMON", "1");
+    require("KINETO_IPC_SOCKET_DIR", agent_.kineto_directory);
+    // Kineto writes below /tmp without being told.
+    if (!agent_.framework_directory.empty() && !agent_.framework_directory.starts_with("/tmp/")) {
+      require("KINETO_ONDEMAND_TRACE_DIR", agent_.framework_directory);
+    }
+    if (lacks.empty()) return;
+    unasked_.Add(process.pid,
+                 fmt::format("{} cannot be asked for a framework trace: it was started without {}",
+                             NameOf(process), fmt::join(lacks, ", ")),
+                 fmt::format("if it runs PyTorch, start it with {}", fmt::join(lacks, " ")));
+  }
+
   // Reports which files the workers have mapped: their names contain the versions.
   void AddRuntimes(std::vector<Finding>& findings) const {
     size_t shown = 0;
@@ -182,10 +208,12 @@ class WorkersSeen {
   HostView& host_;
   const std::string& proc_;
   const std::string& agent_socket_;
+  const LocalAgent& agent_;
   std::vector<ProcessSeen> good_;
   Problem untapped_{Severity::kBroken, "use libnrt.so.1 without the tap"};
   Problem astray_{Severity::kWarning, "have the tap, which looks for its agent elsewhere"};
   Problem inspecting_{Severity::kWarning, "have NEURON_RT_INSPECT_ENABLE set"};
+  Problem unasked_{Severity::kNote, "cannot be asked for a framework trace"};
   // Number of processes by mapped file.
   std::map<std::string, size_t> runtimes_;
 };
@@ -193,8 +221,8 @@ class WorkersSeen {
 }  // namespace
 
 std::vector<Finding> CheckWorkers(HostView& host, const std::string& proc,
-                                  const std::string& agent_socket) {
-  WorkersSeen workers(host, proc, agent_socket);
+                                  const std::string& agent_socket, const LocalAgent& agent) {
+  WorkersSeen workers(host, proc, agent_socket, agent);
   size_t unreadable = 0;
   for (const uint32_t pid : ListProcesses(host, proc)) {
     // Only the owner and root may read the maps of a process.

@@ -147,5 +147,24 @@ TEST_F(DoctorWorkersTest, TrapsOfPreloading) {
   EXPECT_EQ(findings[1].severity, Severity::kGood);
 }
 
+TEST_F(DoctorWorkersTest, NamesWhatAWorkerLacksForFrameworkTraces) {
+  const LocalAgent agent{.kineto_directory = "/run/k", .framework_directory = "/data/t"};
+  const auto check = [&](std::initializer_list<const char*> variables) {
+    host_.PutProcess(10, 1, "python", kRuntimeAndTap, Environment(variables));
+    return CheckWorkers(host_, "/proc", kWorkersSocket, agent);
+  };
+  const auto lacking = check({"KINETO_USE_DAEMON=1", "KINETO_IPC_SOCKET_DIR=/other"});
+  ASSERT_EQ(lacking.size(), 3u);
+  EXPECT_EQ(lacking[1].severity, Severity::kNote);
+  EXPECT_THAT(lacking[1].what,
+              HasSubstr("without KINETO_IPC_SOCKET_DIR=/run/k, KINETO_ONDEMAND_TRACE_DIR=/data/t"));
+  EXPECT_THAT(lacking[1].fix, HasSubstr("KINETO_ONDEMAND_TRACE_DIR=/data/t"));
+  EXPECT_EQ(check({"KINETO_USE_DAEMON=1", "KINETO_IPC_SOCKET_DIR=/run/k",
+                   "KINETO_ONDEMAND_TRACE_DIR=/data/t"})
+                .size(),
+            2u);
+  EXPECT_EQ(Check().size(), 2u) << "an agent that asks no framework";
+}
+
 }  // namespace
 }  // namespace neurontrace::cli

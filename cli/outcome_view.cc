@@ -12,6 +12,7 @@
 #include "cli/capture_view.h"
 #include "cli/clocks_view.h"
 #include "cli/text.h"
+#include "lib/trace/framework_trace.h"
 #include "lib/trace/worker_info.h"
 
 namespace neurontrace::cli {
@@ -361,6 +362,35 @@ std::string FormatOutcomeSummary(const v1::Capture& capture) {
   return fmt::format("{} of {} {}{}\n{}{}{}", taking_part, FormatCounted(selected, "worker"),
                      ModeName(capture, taking_part), text, FormatSkew(capture),
                      FormatExecutions(capture), FormatReach(capture));
+}
+
+std::string FormatFrameworkTraces(const v1::Capture& capture, size_t rows_max, size_t columns) {
+  std::vector<std::vector<std::string>> rows;
+  size_t seen = 0;
+  size_t asked = 0;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+    for (const v1::FrameworkTrace& trace : worker.framework_traces()) {
+      ++asked;
+      if (trace.state() == v1::FRAMEWORK_TRACE_STATE_FILE_SEEN) {
+        ++seen;
+      } else if (rows.size() < rows_max) {
+        rows.push_back({trace.worker().instance_id(), std::to_string(trace.worker().pid()),
+                        trace.framework(),
+                        std::string(ToString(static_cast<FrameworkTraceState>(trace.state()))),
+                        trace.detail()});
+      }
+    }
+  }
+  if (asked == 0) return "";
+  std::string out;
+  if (!rows.empty()) {
+    out = FormatTable({"INSTANCE", "PID", "FRAMEWORK", "TRACE", "REASON"}, rows, columns);
+  }
+  if (const size_t missing = asked - seen; missing > rows.size()) {
+    out += fmt::format("(and {}; captures show --wide has all)\n",
+                       FormatCounted(missing - rows.size(), "further trace"));
+  }
+  return out + fmt::format("{} of {} seen\n", seen, FormatCounted(asked, "framework trace"));
 }
 
 }  // namespace neurontrace::cli

@@ -35,6 +35,10 @@ std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, 
 // Returns "15 of 16 workers recorded (no tap: 1)", and how close together they began.
 std::string FormatOutcomeSummary(const v1::Capture& capture);
 
+// Returns a table of the traces that frameworks were asked for, missing ones first, and how many
+// came; the table has a line for each missing one, up to `rows_max`. "" if none was asked for.
+std::string FormatFrameworkTraces(const v1::Capture& capture, size_t rows_max, size_t columns = 0);
+
 // Returns how many of a capture's or certificate's entries are processes, not an instance's
 // framework files.
 template <typename Entries>

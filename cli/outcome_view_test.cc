@@ -235,5 +235,29 @@ TEST(FormatOutcome, NamesJobsWhereThereAreSeveralAndListsThemApart) {
   EXPECT_LT(table.find("103  b "), table.find("101  b "));
 }
 
+TEST(FormatFrameworkTraces, ListsMissingTracesAndCountsAll) {
+  v1::Capture capture = CaptureOf(v1::CAPTURE_MODE_STREAM);
+  EXPECT_EQ(FormatFrameworkTraces(capture, 64), "");
+  v1::CaptureWorkerStatus& files = AddWorker(capture, 0, v1::CAPTURE_WORKER_STATE_COMPLETE);
+  files.set_framework(true);
+  const auto add = [&files](uint32_t pid, v1::FrameworkTraceState state, const char* detail) {
+    v1::FrameworkTrace& trace = *files.add_framework_traces();
+    trace.mutable_worker()->set_instance_id("i-0a");
+    trace.mutable_worker()->set_pid(pid);
+    trace.set_framework("pytorch");
+    trace.set_state(state);
+    trace.set_detail(detail);
+  };
+  add(101, v1::FRAMEWORK_TRACE_STATE_FILE_SEEN, "");
+  EXPECT_EQ(FormatFrameworkTraces(capture, 64), "1 of 1 framework trace seen\n");
+  add(102, v1::FRAMEWORK_TRACE_STATE_BUSY, "in use");
+  add(103, v1::FRAMEWORK_TRACE_STATE_NOT_LISTENING, "");
+  EXPECT_EQ(FormatFrameworkTraces(capture, 1),
+            "INSTANCE  PID  FRAMEWORK  TRACE  REASON\n"
+            "i-0a      102  pytorch    busy   in use\n"
+            "(and 1 further trace; captures show --wide has all)\n"
+            "1 of 3 framework traces seen\n");
+}
+
 }  // namespace
 }  // namespace neurontrace::cli

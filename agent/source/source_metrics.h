@@ -58,6 +58,13 @@ struct AgentSourceMetrics {
   Counter host_samples{0};          // of one capture each
   Counter host_readings_failed{0};  // the next interval is the longer for it
 
+  // Framework traces on demand.
+  Counter kineto_datagrams{0};          // of Kineto's clients
+  Counter kineto_datagrams_refused{0};  // malformed, without a process, or not from the directory
+  Counter kineto_clients_refused{0};    // beyond the limit: not asked to record
+  Counter kineto_orders{0};             // to record, given to workers
+  Counter kineto_answers_failed{0};     // the worker's socket did not take them
+
   // Artifacts.
   Counter artifacts_kept{0};            // by the aggregator, whole
   Counter artifacts_changed{0};         // while they were read: tried again

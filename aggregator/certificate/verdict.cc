@@ -311,6 +311,7 @@ bool LacksEvents(const Certificate& certificate) {
       case RemarkKind::kFileChanged:
       case RemarkKind::kFilePassedOver:
       case RemarkKind::kTooManyFiles:
+      case RemarkKind::kNoFrameworkTrace:
       case RemarkKind::kChunkUnreadable:
       case RemarkKind::kStoreFault:
         return true;

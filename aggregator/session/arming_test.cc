@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "aggregator/session/capture_arming.h"
 #include "aggregator/session/coordinator_test_support.h"
 #include "lib/trace/event_filter.h"
+#include "lib/trace/framework_limits.h"
 #include "lib/trace/limits.h"
 
 namespace neurontrace {
@@ -528,6 +530,14 @@ TEST_F(ArmingTest, IsRefusedWithTheNumbersWhereAQuotaIsUsedUp) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("12.5 MB of 10.0 MB"));
   EXPECT_THAT(orders_, IsEmpty());
+}
+
+TEST(FrameworkLeadNs, IsThatOfTracesByTimeAlone) {
+  EXPECT_EQ(FrameworkLeadNs({}), 0u);
+  CaptureSpec spec{.filter = {.frameworks = {"pytorch"}}};
+  EXPECT_EQ(FrameworkLeadNs(spec), limits::kFrameworkLeadNs);
+  spec.filter.framework_steps = 5;
+  EXPECT_EQ(FrameworkLeadNs(spec), 0u);
 }
 
 }  // namespace

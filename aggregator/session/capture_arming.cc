@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lib/trace/framework_limits.h"
 #include "lib/trace/limits.h"
 #include "lib/trace/worker_info.h"
 
@@ -62,6 +63,12 @@ uint64_t BeginLeadNs(uint64_t slowest_answer_ns, uint64_t record_write_ns) {
   const uint64_t answer_ns = std::min(slowest_answer_ns, limits::kBeginLeadMaxNs);
   const uint64_t write_ns = std::min(record_write_ns, limits::kBeginLeadMaxNs);
   return std::clamp(2 * (answer_ns + write_ns), limits::kBeginLeadMinNs, limits::kBeginLeadMaxNs);
+}
+
+// A trace by steps begins at the next multiple of a step number, whenever the order arrives.
+uint64_t FrameworkLeadNs(const CaptureSpec& spec) {
+  const bool by_time = !spec.filter.frameworks.empty() && spec.filter.framework_steps == 0;
+  return by_time ? limits::kFrameworkLeadNs : 0;
 }
 
 }  // namespace neurontrace

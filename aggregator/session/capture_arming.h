@@ -37,4 +37,9 @@ ArmingTally Tally(const CaptureRecord& record);
 // Between limits::kBeginLeadMinNs and kBeginLeadMaxNs. Pure.
 uint64_t BeginLeadNs(uint64_t slowest_answer_ns, uint64_t record_write_ns);
 
+// Returns how many ns after the decision a capture begins at the earliest, so that frameworks can
+// receive the order to record from that moment: limits::kFrameworkLeadNs, or 0 if none is asked for
+// that. Pure.
+uint64_t FrameworkLeadNs(const CaptureSpec& spec);
+
 }  // namespace neurontrace

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/session/capture_request.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "lib/base/status.h"
 #include "lib/trace/capture_selection.h"
 #include "lib/trace/event_filter.h"
+#include "lib/trace/framework_trace.h"
 
 namespace neurontrace {
 namespace {
@@ -15,6 +19,38 @@ namespace {
 std::string_view NameOf(const CaptureSpec& spec) {
   if (spec.watch) return "watch";
   return spec.mode == CaptureMode::kFlightRecorder ? "flight recorder" : "continuous capture";
+}
+
+// Fails with INVALID_ARGUMENT if the frameworks of the spec cannot be asked for what it wants.
+absl::Status CheckFrameworks(const CaptureSpec& spec) {
+  const CaptureSpec::Filter& filter = spec.filter;
+  if (filter.frameworks.empty()) {
+    if (filter.framework_steps == 0 && filter.framework_first_step == 0) return absl::OkStatus();
+    return InvalidArgument("steps are those of a framework; name it, as in frameworks: pytorch");
+  }
+  for (const std::string& name : filter.frameworks) {
+    if (IsOnDemandFramework(name)) continue;
+    return InvalidArgument("framework '{}' cannot record on demand; known are {}", name,
+                           fmt::join(kOnDemandFrameworks, ", "));
+  }
+  if (std::set(filter.frameworks.begin(), filter.frameworks.end()).size() !=
+      filter.frameworks.size()) {
+    return InvalidArgument("a framework is named twice");
+  }
+  if (spec.mode != CaptureMode::kStream || !filter.include_framework) {
+    return InvalidArgument(
+        "frameworks record on demand only in a capture of future events that includes framework "
+        "files");
+  }
+  if (filter.framework_steps == 0 && filter.framework_first_step != 0) {
+    return InvalidArgument("framework_first_step needs framework_steps");
+  }
+  if (filter.framework_steps == 0 && spec.timing.duration_ns == 0) {
+    return InvalidArgument(
+        "a framework's trace cannot be stopped early: give the capture a duration, or the trace a "
+        "number of steps");
+  }
+  return absl::OkStatus();
 }
 
 // Fails with INVALID_ARGUMENT if fields of the spec contradict its mode.
@@ -37,6 +73,7 @@ absl::Status CheckMode(const CaptureSpec& spec) {
   if (!spec.filter.include_neuron && !spec.filter.include_framework) {
     return InvalidArgument("the capture excludes both the runtime's events and the framework's");
   }
+  RETURN_IF_ERROR(CheckFrameworks(spec));
   if (!spec.filter.include_neuron && spec.mode != CaptureMode::kStream &&
       spec.mode != CaptureMode::kContinuous) {
     return InvalidArgument("this mode records only the runtime's events, which are excluded");

@@ -164,5 +164,27 @@ TEST_F(CaptureRequestTest, ASnapshotTakesTheFlightRecorderThatFits) {
               HasSubstr("is arming, so its rings are not held"));
 }
 
+TEST_F(CaptureRequestTest, FrameworksAreKnownAndTheirTracesHaveAnEnd) {
+  const CaptureSpec good{.filter = {.frameworks = {"pytorch"}},
+                         .timing = {.duration_ns = 1'000'000'000}};
+  EXPECT_TRUE(Complete(good).ok());
+  CaptureSpec spec = good;
+  spec.filter.frameworks = {"tensorflow"};
+  EXPECT_THAT(InvalidReason(spec), HasSubstr("known are pytorch"));
+  spec.filter.frameworks = {"pytorch", "pytorch"};
+  EXPECT_THAT(InvalidReason(spec), HasSubstr("twice"));
+  spec = good;
+  spec.timing.duration_ns = 0;
+  EXPECT_THAT(InvalidReason(spec), HasSubstr("cannot be stopped early"));
+  spec.filter.framework_steps = 5;
+  EXPECT_TRUE(Complete(spec).ok());
+  spec.filter.include_framework = false;
+  EXPECT_THAT(InvalidReason(spec), HasSubstr("includes framework files"));
+  spec = good;
+  spec.filter.frameworks.clear();
+  spec.filter.framework_first_step = 7;
+  EXPECT_THAT(InvalidReason(spec), HasSubstr("name it"));
+}
+
 }  // namespace
 }  // namespace neurontrace

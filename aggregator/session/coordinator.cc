@@ -317,7 +317,8 @@ absl::Status Coordinator::CheckArming(TrackedCapture& capture) {
   const bool is_anyone = tally.selected > 0 || IsStanding(spec.mode) ||
                          (!spec.filter.include_neuron && !record.agents.empty());
   const uint64_t arm_ns = now.realtime_ns - std::min(now.realtime_ns, record.started_realtime_ns);
-  const uint64_t lead_ns = BeginLeadNs(judged.SlowestAnswerNs(), journal_.write_ns());
+  const uint64_t lead_ns =
+      std::max(BeginLeadNs(judged.SlowestAnswerNs(), journal_.write_ns()), FrameworkLeadNs(spec));
   const bool begins = is_anyone && tally.IsEnoughFor(spec);
   if (begins) {
     RETURN_IF_ERROR(Begin(capture, std::move(judged), lead_ns, now));

@@ -72,6 +72,13 @@ struct CaptureSpec {
     bool all_events = false;               // without event_types: allocation noise, too
     bool include_neuron = true;            // events of the Neuron runtime
     bool include_framework = true;         // profiles that frameworks write to files
+    // Frameworks that are asked to record on demand (lib/trace/framework_trace.h), on all selected
+    // workers, for Timing::duration_ns or for these optimizer steps. First step 0: the next one
+    // that the framework can begin at. Stacks slow workers down considerably.
+    std::vector<std::string> frameworks;
+    uint64_t framework_first_step = 0;
+    uint32_t framework_steps = 0;
+    bool framework_stacks = false;
 
     friend bool operator==(const Filter&, const Filter&) = default;
   };

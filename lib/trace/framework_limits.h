@@ -42,6 +42,28 @@ inline constexpr size_t kMappingOperationsPerEntryMax = 1'024;
 // decode losses.
 inline constexpr size_t kXSpaceNameBytesMax = size_t{32} << 20;
 
+// Traces on demand. Traces of one instance in one capture: of each worker, for each of a few
+// frameworks. Beyond: the further ones are not listed, which a remark counts.
+inline constexpr size_t kFrameworksPerCaptureMax = 4;
+inline constexpr size_t kFrameworkTracesMax = 2 * size_t{kWorkersPerAgentMax};
+// Steps of one trace, as PyTorch keeps all of it in memory until it writes the file.
+inline constexpr uint32_t kFrameworkStepsMax = 10'000;
+// Aggregator: how far ahead a capture with framework traces is planned. A worker asks for orders
+// every five seconds, and needs time to prepare its profiler.
+inline constexpr uint64_t kFrameworkLeadNs = 7'000'000'000;
+// Agent: how long a trace file is waited for after the capture and its trace have ended. A large
+// trace takes seconds to be written.
+inline constexpr uint64_t kFrameworkFileWaitNs = 30'000'000'000;
+
+// Agent, requests of Kineto's clients, which any member of the group of its directory may send.
+// Longer datagrams and lists of processes are refused, further clients are not answered; both are
+// counted.
+inline constexpr size_t kKinetoDatagramBytesMax = 4'096;
+inline constexpr size_t kKinetoPidsMax = 256;
+inline constexpr size_t kKinetoClientsMax = 4 * size_t{kWorkersPerAgentMax};
+// A client that has not asked for this long has ended.
+inline constexpr uint64_t kKinetoSilenceNs = 16'000'000'000;
+
 static_assert(kMappingOperationsPerEntryMax * 21 + 2 <= kStringBytesMax,
               "numbers of 20 signs and their commas must fit into an attribute");
 

@@ -38,6 +38,8 @@ constexpr RemarkKindRow kRemarkKinds[] = {
      "files have ranks that cannot be read", true},
     {RemarkKind::kCounterText, "counter_text", "counter value is not a number and not on a track",
      "counter values are not numbers and not on a track", false},
+    {RemarkKind::kNoFrameworkTrace, "no_framework_trace", "requested framework trace is missing",
+     "requested framework traces are missing", true},
     {RemarkKind::kNoTrace, "no_trace", "file is not a trace and was skipped",
      "files are not traces and were skipped", false},
     {RemarkKind::kFileRewritten, "file_rewritten",

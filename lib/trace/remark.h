@@ -14,20 +14,21 @@ namespace neurontrace {
 // 60 to 79 of exports and the store.
 enum class RemarkKind : uint8_t {
   kUnspecified = 0,
-  kDamagedElement = 1,   // an element or the rest of a file that is lost: the losses say how many
-  kNoTime = 2,           // an event without a usable time
-  kInvalidDuration = 3,  // an event whose duration is negative or beyond any range
-  kOpenSpan = 4,         // a span that begins and does not end
-  kEndWithoutBegin = 5,  // the end of a span that does not begin
-  kUnknownOrigin = 6,    // a file whose times count from a moment that it does not name
-  kFileChanged = 7,      // a file that changed while it was read, so that part of it is lost
-  kFilePassedOver = 8,   // a trace file that could not be read, with the reason
-  kTooManyFiles = 9,     // files beyond the limit of one capture
-  kSameContent = 10,     // a file with the content of another one, which counts once
-  kRankUnreadable = 11,  // a file whose rank cannot be read
-  kCounterText = 14,     // a value of a counter that is no number
-  kNoTrace = 12,         // a file of the directory that its name or content shows to be no trace
-  kFileRewritten = 13,   // a file whose content changed after it was read; both are kept
+  kDamagedElement = 1,     // an element or the rest of a file that is lost: the losses say how many
+  kNoTime = 2,             // an event without a usable time
+  kInvalidDuration = 3,    // an event whose duration is negative or beyond any range
+  kOpenSpan = 4,           // a span that begins and does not end
+  kEndWithoutBegin = 5,    // the end of a span that does not begin
+  kUnknownOrigin = 6,      // a file whose times count from a moment that it does not name
+  kFileChanged = 7,        // a file that changed while it was read, so that part of it is lost
+  kFilePassedOver = 8,     // a trace file that could not be read, with the reason
+  kTooManyFiles = 9,       // files beyond the limit of one capture
+  kSameContent = 10,       // a file with the content of another one, which counts once
+  kRankUnreadable = 11,    // a file whose rank cannot be read
+  kCounterText = 14,       // a value of a counter that is no number
+  kNoFrameworkTrace = 15,  // a worker whose framework was asked for a trace, and there is none
+  kNoTrace = 12,           // a file of the directory that its name or content shows to be no trace
+  kFileRewritten = 13,     // a file whose content changed after it was read; both are kept
   kRankContradiction = 40,  // evidence of a rank that other evidence contradicts
   kRankGuessed = 41,        // a rank that is a guess
   kRankRefused = 42,        // evidence of a rank that is not used, where the rank stays unknown

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/trace/capture_spec.h"
+#include "lib/trace/framework_trace.h"
 #include "lib/trace/ids.h"
 #include "lib/trace/loss.h"
 #include "lib/trace/rank_evidence.h"
@@ -181,6 +182,9 @@ struct CaptureWorkerStatus {
   uint64_t reaches_back_ns = 0;  // kSnapshot: from the cut to its youngest core's first event
   bool joined_late = false;      // began after the others
   std::vector<Remark> remarks;   // remarks that belong to no stream
+  // Of framework files: the traces that workers of the instance were asked for, in the order of the
+  // workers; at most limits::kFrameworkTracesMax.
+  std::vector<FrameworkTrace> framework_traces;
   friend bool operator==(const CaptureWorkerStatus&, const CaptureWorkerStatus&) = default;
 };
 

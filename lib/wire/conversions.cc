@@ -15,6 +15,7 @@
 #include "lib/trace/event_filter.h"
 #include "lib/trace/limits.h"
 #include "lib/wire/field_checks.h"
+#include "lib/wire/framework_codec.h"
 #include "lib/wire/suspension_codec.h"
 
 // Text that came from outside (command lines, file names, what a runtime reported) is repaired
@@ -257,6 +258,7 @@ void ToProto(const CaptureWorkerStatus& value, v1::CaptureWorkerStatus* message)
   message->set_reaches_back_ns(value.reaches_back_ns);
   message->set_joined_late(value.joined_late);
   AddRemarks(value.remarks, message->mutable_remarks());
+  AddFrameworkTraces(value.framework_traces, message);
 }
 
 void ToProto(const StreamCursor& value, v1::StreamCursor* message) {
@@ -457,6 +459,7 @@ absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& mes
   RETURN_IF_ERROR(
       CheckCount("capture_worker.remarks", message.remarks_size(), limits::kRemarksPerStreamMax));
   RETURN_IF_ERROR(FromProtoList(message.remarks(), value.remarks));
+  ASSIGN_OR_RETURN(value.framework_traces, FrameworkTracesOf(message));
   return value;
 }
 
@@ -622,6 +625,7 @@ void ToProto(const CaptureSpec& value, v1::CaptureSpec* message) {
   message->set_budget_bytes_per_second(value.budget.bytes_per_second);
   message->set_cause(CopyBytes(value.cause));
   message->set_watch(value.watch);
+  FrameworksToProto(value, message);
 }
 
 // Names and sizes of lists come first, then each group of fields; the groups are compared with each
@@ -663,6 +667,7 @@ absl::StatusOr<CaptureSpec> FromProto(const v1::CaptureSpec& message) {
   value.filter.include_framework = message.include_framework();
   RETURN_IF_ERROR(ParseSelection(message, value));
   RETURN_IF_ERROR(TakeEnd(message, value));
+  RETURN_IF_ERROR(FrameworksFromProto(message, value));
   if (!value.filter.include_neuron && !value.filter.include_framework) {
     return InvalidArgument(
         "the capture excludes both the runtime's events and framework files, so nothing is "

@@ -166,9 +166,11 @@ DirectoryListing ListTraceFiles(const std::string& directory) {
 
 FrameworkCapture::FrameworkCapture(const CaptureId& capture_id,
                                    const CaptureEnvironment& capture_environment,
-                                   std::span<const StreamCursor> cursors, bool is_over)
+                                   std::span<const StreamCursor> cursors, bool is_over,
+                                   std::unique_ptr<OnDemandCapture> on_demand)
     : capture_id_(capture_id),
       capture_environment_(capture_environment),
+      on_demand_(std::move(on_demand)),
       cursors_(cursors.begin(), cursors.end()),
       is_over_(is_over),
       came_late_(!cursors.empty() ||
@@ -198,8 +200,13 @@ FrameworkCapture::FrameworkCapture(const CaptureId& capture_id,
 void FrameworkCapture::Stop() {
   if (stopping_) return;
   Poll();
+  if (on_demand_ != nullptr) on_demand_->Stop();
   stopping_ = true;
   stopped_ns_ = capture_environment_.clock.MonotonicNs();
+}
+
+bool FrameworkCapture::TakesFile(const std::string& name) const {
+  return !stopping_ || (on_demand_ != nullptr && on_demand_->IsFileOf(name));
 }
 
 bool FrameworkCapture::IsNews(const std::string& name, const FileState& state) const {
@@ -221,11 +228,13 @@ void FrameworkCapture::AddFile(std::string path, std::string name, const FileSta
   file.seen = state;
   file.listed = listed;
   file.changed_ns = capture_environment_.clock.MonotonicNs();
+  if (on_demand_ != nullptr) on_demand_->OnFile(file.path);
   std::string key = file.name;
   files_.emplace(std::move(key), std::move(file));
 }
 
 void FrameworkCapture::Poll() {
+  if (on_demand_ != nullptr) on_demand_->Poll();
   const std::string& directory = capture_environment_.files.directory;
   if (directory.empty()) return;
   listing_ = ListTraceFiles(directory);
@@ -234,7 +243,7 @@ void FrameworkCapture::Poll() {
     const auto known = files_.find(StreamName(name));
     if (known != files_.end()) {
       if (!known->second.listed) Observe(known->second, state);
-    } else if (!stopping_ && IsNews(name, state)) {
+    } else if (TakesFile(name) && IsNews(name, state)) {
       AddFile(directory + "/" + name, name, state, false);
     }
   }
@@ -558,7 +567,7 @@ void FrameworkCapture::Flush() {
 }
 
 bool FrameworkCapture::finished() const {
-  if (!stopping_) return false;
+  if (!stopping_ || (on_demand_ != nullptr && on_demand_->IsAwaited())) return false;
   const auto is_done = [](const auto& writer) { return writer->finished(); };
   return std::all_of(overtaken_.begin(), overtaken_.end(), is_done) &&
          std::all_of(files_.begin(), files_.end(), [&](const auto& item) {
@@ -592,6 +601,7 @@ void FrameworkCapture::AddNoTraceRemark(std::vector<Remark>& remarks) const {
 
 std::vector<Remark> FrameworkCapture::Remarks() const {
   std::vector<Remark> remarks = remarks_;
+  if (on_demand_ != nullptr) on_demand_->AddRemarks(remarks);
   AddNoTraceRemark(remarks);
   uint64_t too_many = listing_.files_beyond;
   std::string first;
@@ -666,8 +676,10 @@ CaptureWorkerStatus FrameworkCapture::status() const {
   }
   status.events_lost_unknown = lost_unknown;
   status.remarks = Remarks();
+  if (on_demand_ != nullptr) status.framework_traces = on_demand_->Traces();
   status.state = stopping_ ? CaptureWorkerState::kStopping : CaptureWorkerState::kRecording;
   if (finished()) {
+    if (files_.empty() && status.detail.empty()) status.detail = "no trace file appeared";
     status.state = failed > 0 && failed == files_.size() ? CaptureWorkerState::kRefused
                                                          : CaptureWorkerState::kComplete;
     if (given_up) {

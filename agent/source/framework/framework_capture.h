@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/source/framework/on_demand/on_demand_capture.h"
 #include "agent/source/framework/trace_file.h"
 #include "agent/source/framework/trace_file_stream.h"
 #include "agent/source/shape_cache.h"
@@ -88,13 +89,15 @@ class FrameworkCapture {
     ShapeCache& shapes;
   };
 
-  // Starts the capture. With `is_over` it has already been ordered to stop, and only the files of
-  // `cursors` belong to it.
+  // Starts the capture, for which `on_demand` has asked frameworks, or null. With `is_over` it has
+  // already been ordered to stop, and only the files of `cursors` belong to it.
   FrameworkCapture(const CaptureId& capture_id, const CaptureEnvironment& capture_environment,
-                   std::span<const StreamCursor> cursors, bool is_over);
+                   std::span<const StreamCursor> cursors, bool is_over,
+                   std::unique_ptr<OnDemandCapture> on_demand);
 
-  // Ends the capture: files that come later do not belong to it. Files that are being written at
-  // this moment are waited for a little longer.
+  // Ends the capture: files that come later do not belong to it, but for those of traces on demand
+  // that are still awaited. Files that are being written at this moment are waited for a little
+  // longer.
   void Stop();
 
   // Lists the directory and takes note of new and changed files; to be called twice a second.
@@ -107,8 +110,9 @@ class FrameworkCapture {
   bool stopping() const { return stopping_; }
   // Returns true once it was stopped, every file is dealt with, and every chunk is stored or lost.
   bool finished() const;
-  // Returns false while no file belongs to the capture, so that nothing is reported.
-  bool has_files() const { return !files_.empty(); }
+  // Returns false while no file belongs to the capture and no framework was asked, so that nothing
+  // is reported.
+  bool has_files() const { return !files_.empty() || on_demand_ != nullptr; }
   // Returns the state, counts and remarks of all files together, as one framework "worker" of the
   // instance.
   CaptureWorkerStatus status() const;
@@ -149,6 +153,9 @@ class FrameworkCapture {
     kWaiting,  // for the other one to be looked through
   };
 
+  // Returns whether a file of the directory that has not been seen before may belong to the
+  // capture now.
+  bool TakesFile(const std::string& name) const;
   // Returns whether a file of the directory came or changed during the capture.
   bool IsNews(const std::string& name, const FileState& state) const;
   // Adds a file to the capture, unless the capture is over and no stream of the file exists.
@@ -189,6 +196,7 @@ class FrameworkCapture {
 
   const CaptureId capture_id_;
   const CaptureEnvironment capture_environment_;
+  const std::unique_ptr<OnDemandCapture> on_demand_;  // null: no framework was asked
   std::vector<StreamCursor> cursors_;
   const bool is_over_;
   const bool came_late_;                     // the capture was running before this agent knew it

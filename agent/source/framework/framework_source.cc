@@ -20,13 +20,15 @@ constexpr uint64_t kNoRoomNs = 10'000'000;  // while the queue has no room
 
 FrameworkSource::FrameworkSource(FrameworkFiles files, const Clock& clock, TaskRunner& runner,
                                  ChunkSink& sink, SourceListener& listener,
-                                 AgentSourceMetrics& metrics)
+                                 AgentSourceMetrics& metrics,
+                                 const CaptureParticipants& participants)
     : files_(std::move(files)),
       clock_(clock),
       runner_(runner),
       sink_(sink),
       listener_(listener),
-      metrics_(metrics) {}
+      metrics_(metrics),
+      participants_(participants) {}
 
 FrameworkSource::~FrameworkSource() = default;
 
@@ -38,7 +40,7 @@ void FrameworkSource::ApplyOrder(const SourceOrder& order) {
     case SourceOrder::Kind::kArm:
       return Arm(order);
     case SourceOrder::Kind::kBegin:
-      return BeginArmed(order.capture_id);
+      return BeginArmed(order.capture_id, *order.begin);
     case SourceOrder::Kind::kFinish:
       return Begin(order, true);
     case SourceOrder::Kind::kContinue:
@@ -48,7 +50,9 @@ void FrameworkSource::ApplyOrder(const SourceOrder& order) {
 
 // Flight recorders, snapshots cut from them, and previews have the runtime's events only.
 bool FrameworkSource::Selects(const CaptureSpec& spec) const {
-  if (files_.files.empty() && files_.directory.empty()) return false;
+  if (files_.files.empty() && files_.directory.empty() && spec.filter.frameworks.empty()) {
+    return false;
+  }
   if (spec.mode != CaptureMode::kStream && spec.mode != CaptureMode::kContinuous) return false;
   const auto& instances = spec.selection.instance_ids;
   return spec.filter.include_framework &&
@@ -64,10 +68,11 @@ void FrameworkSource::Arm(const SourceOrder& order) {
 
 // A begin without an arm is ignored: the capture is not known here or does not select this
 // instance.
-void FrameworkSource::BeginArmed(const CaptureId& capture_id) {
+void FrameworkSource::BeginArmed(const CaptureId& capture_id, const CaptureBegin& begin) {
   const auto armed = armed_.find(capture_id);
   if (armed == armed_.end()) return;
-  const SourceOrder order = std::move(armed->second);
+  SourceOrder order = std::move(armed->second);
+  order.begin = begin;
   Begin(order, false);
   ReportState(capture_id, CaptureWorkerState::kRecording, "no trace file yet");
 }
@@ -97,10 +102,20 @@ void FrameworkSource::Begin(const SourceOrder& order, bool is_over) {
   const FrameworkCapture::CaptureEnvironment capture_environment{files_, clock_, sink_, metrics_,
                                                                  shapes_};
   Capture& capture = captures_[order.capture_id];
-  capture.files =
-      std::make_unique<FrameworkCapture>(order.capture_id, capture_environment, own, is_over);
+  capture.files = std::make_unique<FrameworkCapture>(
+      order.capture_id, capture_environment, own, is_over, is_over ? nullptr : MakeOnDemand(order));
   ScheduleWork();
   SchedulePoll();
+}
+
+// A capture that began while this agent was away begins in the past, when nobody can be asked any
+// more; files of workers that an earlier run of the agent has asked are still recognised.
+std::unique_ptr<OnDemandCapture> FrameworkSource::MakeOnDemand(const SourceOrder& order) const {
+  if (order.spec.filter.frameworks.empty()) return nullptr;
+  auto on_demand =
+      std::make_unique<OnDemandCapture>(order.capture_id, order.spec, recorders_, participants_);
+  on_demand->Begin(PlanMoment(order.begin ? order.begin->host_raw_ns : 0, ReadHostInstant()));
+  return on_demand;
 }
 
 void FrameworkSource::Stop(const CaptureId& capture_id, uint64_t) {

@@ -3,7 +3,9 @@
 
 #include <map>
 #include <memory>
+#include <vector>
 
+#include "agent/source/capture_participants.h"
 #include "agent/source/framework/framework_capture.h"
 #include "agent/source/source.h"
 #include "lib/base/task_runner.h"
@@ -16,6 +18,8 @@ namespace neurontrace {
 // every capture, and those that come or change in a watched directory while a capture runs. Each
 // content of a file is one stream of kind kFramework; its events may be older than the capture. All
 // files of the instance have one status, which is reported once there is a file.
+// Captures that name frameworks also have their recorders ask the workers of the capture for
+// traces; the outcomes are in that status.
 //
 // Captures whose filter excludes framework traces are ignored. The event types and cores that a
 // capture selects are the runtime's and do not apply to framework events. Lives on the agent's
@@ -25,8 +29,12 @@ class FrameworkSource final : public Source {
  public:
   // All references outlive the source.
   FrameworkSource(FrameworkFiles files, const Clock& clock, TaskRunner& runner, ChunkSink& sink,
-                  SourceListener& listener, AgentSourceMetrics& metrics);
+                  SourceListener& listener, AgentSourceMetrics& metrics,
+                  const CaptureParticipants& participants);
   ~FrameworkSource() override;
+
+  // Adds what can record on demand. To be called before the first order; it outlives the source.
+  void AddRecorder(FrameworkRecorder& recorder) { recorders_.push_back(&recorder); }
 
   // Reports an armed capture as armed, as files need no preparation. kContinue does nothing, since
   // files can be read later.
@@ -50,7 +58,7 @@ class FrameworkSource final : public Source {
   // The parts of ApplyOrder. An armed capture has no files yet: those that come before it begins do
   // not belong to it.
   void Arm(const SourceOrder& order);
-  void BeginArmed(const CaptureId& capture_id);
+  void BeginArmed(const CaptureId& capture_id, const CaptureBegin& begin);
   // `is_over`: the capture was ordered to stop while the agent was away.
   void Begin(const SourceOrder& order, bool is_over);
   void Work();  // a piece of every capture's work, then again if there is more
@@ -59,6 +67,8 @@ class FrameworkSource final : public Source {
   void SchedulePoll();
   // Reports the status if it has changed.
   void Report(Capture& capture);
+  // Returns what the order asks of frameworks, begun at its moment; null: nothing.
+  std::unique_ptr<OnDemandCapture> MakeOnDemand(const SourceOrder& order) const;
   // Posts a task that does nothing if this was destroyed by then.
   void After(uint64_t delay_ns, void (FrameworkSource::*task)());
 
@@ -68,6 +78,8 @@ class FrameworkSource final : public Source {
   ChunkSink& sink_;
   SourceListener& listener_;
   AgentSourceMetrics& metrics_;
+  const CaptureParticipants& participants_;
+  std::vector<FrameworkRecorder*> recorders_;
   ShapeCache shapes_;
   std::map<CaptureId, Capture> captures_;
   std::map<CaptureId, SourceOrder> armed_;  // captures that have not begun

@@ -39,6 +39,14 @@ class FrameworkListener final : public SourceListener {
   std::vector<CaptureWorkerStatus> statuses;
 };
 
+// The workers that a capture has on this node.
+class FakeParticipants final : public CaptureParticipants {
+ public:
+  bool Records(const CaptureId&) const override { return !workers.empty(); }
+  std::vector<WorkerIdentity> WorkersOf(const CaptureId&) const override { return workers; }
+  std::vector<WorkerIdentity> workers;
+};
+
 class FrameworkSourceTest : public ::testing::Test {
  protected:
   FrameworkSourceTest() {
@@ -62,7 +70,7 @@ class FrameworkSourceTest : public ::testing::Test {
   void MakeSource(std::vector<std::string> files, bool watch = false) {
     source_ = std::make_unique<FrameworkSource>(
         FrameworkFiles{"agent", "i-1", "boot", std::move(files), watch ? watched_ : ""}, clock_,
-        runner_, sink_, listener_, metrics_);
+        runner_, sink_, listener_, metrics_, participants_);
   }
   void Start(std::vector<StreamCursor> cursors = {}) {
     if (capture_.empty()) capture_ = CaptureId::Make(clock_, random_);
@@ -107,6 +115,7 @@ class FrameworkSourceTest : public ::testing::Test {
   CaptureSpec spec_;
   RecordingSink sink_;
   FrameworkListener listener_;
+  FakeParticipants participants_;
   AgentSourceMetrics metrics_;
   std::unique_ptr<FrameworkSource> source_;
 };

@@ -218,10 +218,8 @@ class Capture:
         return reasons[:views.ROWS_MAX]
 
     def warn_if_partial(self) -> None:
-        """Warns with `IncompleteWarning` if some selected workers do not record, or none was found."""
+        """Warns with `IncompleteWarning` if some selected workers do not record."""
         reasons = self._reasons()
-        if not any(not worker.framework for worker in self.message.workers) and self.message.spec.include_neuron:
-            reasons.append("no worker matches; Client.workers() lists all workers")
         if reasons:
             warnings.warn("\n  ".join([f"capture {self.id} does not record everything:", *reasons]), IncompleteWarning,
                           stacklevel=3)
@@ -272,7 +270,7 @@ class Capture:
         """Returns one of the tables of docs/formats/parquet.md; needs ``pip install 'neurontrace[arrow]'``.
 
         >>> events = cap.to_arrow("SystemProfileEvents")
-        >>> events.num_rows > 0, cap.to_arrow("Warning").num_rows
+        >>> events.num_rows > 0, cap.to_arrow("NtLosses").num_rows
         (True, 0)
         """
         return self.tables(**selection).arrow(table)

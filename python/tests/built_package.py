@@ -6,12 +6,12 @@ import importlib.util
 import pathlib
 import sys
 import tempfile
-import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "tests" / "e2e")]
 
-import wheel_backend  # noqa: E402 — in the folder above
+import suite  # noqa: E402 — in the folders above
+import wheel_backend  # noqa: E402
 
 _directory = tempfile.TemporaryDirectory(prefix="neurontrace-wheel-")
 WHEEL = wheel_backend.build_client(_directory.name)
@@ -27,4 +27,4 @@ def _is_there(module):
 
 
 HAS_GRPC = _is_there("grpc") and _is_there("google.protobuf")
-needs_grpc = unittest.skipUnless(HAS_GRPC, "no grpcio and protobuf: ./scripts/setup installs them into build/python")
+needs_grpc = suite.needs_of_setup(not HAS_GRPC, "no grpcio and protobuf: ./scripts/setup installs them into build/python")

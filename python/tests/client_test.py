@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 import warnings
 
-from built_package import HAS_GRPC, needs_grpc
+from built_package import HAS_GRPC, needs_grpc, suite
 
 import neurontrace as nt
 
@@ -317,4 +317,4 @@ def load_tests(loader, tests, pattern):
 
 if __name__ == "__main__":
     warnings.simplefilter("error", nt.IncompleteWarning)
-    unittest.main()
+    suite.main()

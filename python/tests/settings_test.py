@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
-import built_package  # noqa: F401 — makes the package importable
+from built_package import suite
 
 from neurontrace import settings
 from neurontrace.errors import SettingsError
@@ -94,4 +94,4 @@ def load_tests(loader, tests, pattern):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import unittest
 
-from built_package import WHEEL
+from built_package import WHEEL, suite
 
 import neurontrace
 from neurontrace import worker
@@ -141,4 +141,4 @@ def load_tests(loader, tests, pattern):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

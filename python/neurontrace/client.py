@@ -100,8 +100,8 @@ class Client:
         Selection of workers: `job`, `facts` (such as ``{"slurm": "4711"}``), `instances`, `ranks`, `cores`. Selection
         of events: `event_types`, `all_events`, `neuron`, `framework`, `ring_events` per core. End: `duration` in
         seconds, `executions`, `max_bytes`; without one of them it records until it is stopped. Begin: `at_execution`,
-        a number or ``"next"``. `last` takes a snapshot of the flight recorder instead: seconds before now, or ``"all"``.
-        Others: `name`, `labels`, `keep_for` in seconds after its end, `require_percent` of the selected workers.
+        a number or ``"next"``. `last` takes a snapshot of the flight recorder instead: seconds before now, or
+        ``"all"``. Others: `name`, `labels`, `keep_for` in seconds after its end, `require_percent` of the selected workers.
 
         Raises `CaptureNotBegun` if it records nothing, and warns with `IncompleteWarning` if some workers do not
         record.
@@ -129,5 +129,5 @@ class Client:
             started.stop()
 
     def fire(self, rule: str, cause: str = "") -> operator_service_pb2.FireTriggerReply:
-        """Fires a trigger rule (docs/user/triggers.md). The reply has the id of the capture, or why there is no new one."""
+        """Fires a trigger rule (docs/user/triggers.md). The reply has the capture's id, or why there is no new one."""
         return self._connection.call("FireTrigger", self._messages.FireTriggerRequest(name=rule, cause=cause))

@@ -88,7 +88,7 @@ class _Receiver:
             else:
                 self._open.pop(reply.file_number).close()
         elif kind == "held_differs":
-            raise NeurontraceError("the aggregator compared files of which this client has sent no beginning")
+            raise NeurontraceError("the aggregator compared files that this client does not have")
 
     def _begin(self, number: int, name: str) -> None:
         if number != len(self.files) or number >= FILES_MAX:

@@ -46,13 +46,14 @@ def capture_html(capture: messages.Capture, state: str) -> str:
     """Returns a capture's verdict, its workers and their losses, the worst first."""
     certificate = capture.certificate
     name = f" {html.escape(capture.spec.name)}" if capture.spec.name else ""
-    text = (f"<p><b>capture {html.escape(capture.capture_id)}</b>{name}: {html.escape(state)}, {capture.events:,} events"
-            f"</p><p>{html.escape(certificate.verdict)}</p>")
+    title = f"<b>capture {html.escape(capture.capture_id)}</b>{name}: {html.escape(state)}, {capture.events:,} events"
+    text = f"<p>{title}</p><p>{html.escape(certificate.verdict)}</p>"
     sentences = [*certificate.findings, *capture.warnings]
     if sentences:
         text += "<ul>" + "".join(f"<li>{html.escape(words)}</li>" for words in sentences[:ROWS_MAX]) + "</ul>"
     rows = [[worker.worker.instance_id, "framework files" if worker.framework else worker.worker.pid, _ranks(worker),
-             part_of(worker), f"{worker.account.stored:,}", lost_text(worker.account), worker.clock.words, worker.detail]
+             part_of(worker), f"{worker.account.stored:,}", lost_text(worker.account), worker.clock.words,
+             worker.detail]
             for worker in certificate.workers]
     return text + _table(("instance", "process", "ranks", "outcome", "events", "lost", "clock", "detail"), rows)
 

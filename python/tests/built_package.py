@@ -27,4 +27,4 @@ def _is_there(module):
 
 
 HAS_GRPC = _is_there("grpc") and _is_there("google.protobuf")
-needs_grpc = suite.needs_of_setup(not HAS_GRPC, "no grpcio and protobuf: ./scripts/setup installs them into build/python")
+needs_grpc = suite.needs_of_setup(not HAS_GRPC, "no grpcio and protobuf in build/python: see scripts/setup")

@@ -184,7 +184,7 @@ class Captures(ClientCase):
                                                    "check that neurontrace-aggregator runs there"):
             nt.Client("127.0.0.1:1", timeout=0.2).status()
 
-    def test_a_forked_child_is_told(self):
+    def test_a_forked_child_gets_the_reason(self):
         connection = self.client._connection
         connection._pid += 1
         with self.assertRaisesRegex(nt.NeurontraceError, "make a Client in the child"):

@@ -6,8 +6,8 @@
     python3 python/wheel_backend.py tap OUTPUT_DIR LIBRARY...
 
 Needs the standard library, protoc and grpc_python_plugin (Debian: protobuf-compiler, protobuf-compiler-grpc). Files
-have the date SOURCE_DATE_EPOCH, so that a build can be repeated. Code of protoc 3.21 runs with protobuf 3.20 and every newer
-version, and code of newer ones does not run with older ones: others are refused.
+have the date SOURCE_DATE_EPOCH, so that a build can be repeated. Code of protoc 3.21 runs with protobuf 3.20 and every
+newer version, and code of newer ones does not run with older ones: others are refused.
 """
 
 import argparse

@@ -55,7 +55,8 @@ class Why:
                        if core.worker_gid >= 0})
 
     def __str__(self) -> str:
-        answers = [answer.text for answer in (*self.report.verdicts, *self.report.refusals)]
+        answers = [verdict.text for verdict in self.report.verdicts]
+        answers += [refusal.text for refusal in self.report.refusals]
         return "\n".join(filter(None, [*answers, self.report.text, *self.report.warnings]))
 
     def __repr__(self) -> str:

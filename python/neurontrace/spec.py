@@ -119,7 +119,7 @@ def export_request(capture_id: str, format_name: str, *, instances: Iterable[str
         raise NeurontraceError(f"format={format_name!r} does not exist; the formats are {known}")
     try:
         request = messages.ExportRequest(
-            capture_id=capture_id, format=messages.ExportFormat.Value(wanted),
+            capture_id=capture_id, format=wanted,
             instance_ids=texts("instances", instances), worker_gids=_gid_ranges(ranks), neuron_cores=list(cores),
             event_types=texts("event_types", event_types), raw_clocks=raw_clocks)
     except (TypeError, ValueError) as error:

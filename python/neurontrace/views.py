@@ -51,10 +51,10 @@ def capture_html(capture: messages.Capture, state: str) -> str:
     sentences = [*certificate.findings, *capture.warnings]
     if sentences:
         text += "<ul>" + "".join(f"<li>{html.escape(words)}</li>" for words in sentences[:ROWS_MAX]) + "</ul>"
-    rows = [[worker.worker.instance_id, "framework files" if worker.framework else worker.worker.pid, _ranks(worker),
-             part_of(worker), f"{worker.account.stored:,}", lost_text(worker.account), worker.clock.words,
-             worker.detail]
-            for worker in certificate.workers]
+    rows: list[list[object]] = [
+        [worker.worker.instance_id, "framework files" if worker.framework else worker.worker.pid, _ranks(worker),
+         part_of(worker), f"{worker.account.stored:,}", lost_text(worker.account), worker.clock.words, worker.detail]
+        for worker in certificate.workers]
     return text + _table(("instance", "process", "ranks", "outcome", "events", "lost", "clock", "detail"), rows)
 
 

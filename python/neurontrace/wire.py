@@ -67,7 +67,7 @@ def read_token(path: str) -> str:
 
 
 def _make_channel(settings: Settings) -> grpc.Channel:
-    options = [("grpc.max_receive_message_length", 64 << 20)]
+    options: list[tuple[str, Any]] = [("grpc.max_receive_message_length", 64 << 20)]
     if not settings.ca:
         return grpc.insecure_channel(settings.address, options)
     if settings.server_name:

@@ -31,6 +31,7 @@ RULE_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # Keeps its arguments alive, and runs without releasing the interpreter's lock, which costs more than the call.
 _Push = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_char_p)
 _Pop = ctypes.PYFUNCTYPE(ctypes.c_int)
+_GetExportTable = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)
 _GetTable = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint))
 
 
@@ -52,13 +53,13 @@ class _Nvtx:
             self._table[number] = ctypes.addressof(self._slots) + number * ctypes.sizeof(ctypes.c_void_p)
         self._get_table = _GetTable(self._give_table)
         self._callbacks = _Callbacks(ctypes.sizeof(_Callbacks), self._get_table)
-        self._get_export_table = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)(self._give_export_table)
+        self._get_export_table = _GetExportTable(self._give_export_table)
         self._library = ctypes.CDLL(path)
         self._library.InitializeInjectionNvtx2(self._get_export_table)
         self.push: Callable[[bytes], Any] | None = None
         self.pop: Callable[[], Any] | None = None
         if self._slots[_PUSH_A] and self._slots[_POP]:
-            self.push, self.pop = _Push(self._slots[_PUSH_A]), _Pop(self._slots[_POP])
+            self.push, self.pop = _Push(self._slots[_PUSH_A] or 0), _Pop(self._slots[_POP] or 0)
 
     def _give_table(self, module: int, table: Any, size: Any) -> int:
         if module != _MODULE_CORE:

@@ -62,13 +62,14 @@ void AddGlobalOptions(CLI::App& app, Context& context, std::string& output, bool
 
 // Commands that connect to no aggregator, or to one of their own; `doctor` reports a wrong address
 // among other findings.
-constexpr const char* kLocalCommands[] = {"record", "validate", "config", "completion", "doctor"};
+constexpr const char* kLocalCommands[] = {"record", "run",        "validate",
+                                          "config", "completion", "doctor"};
 
 // Options that name files of this machine, whose names may be any bytes and are sent to no other
 // program.
 std::set<std::string_view> PathOptions() {
-  return {"out",  "tls-ca",  "tls-cert",  "tls-key",       "programs",     "tap",
-          "FILE", "COMMAND", "directory", "framework-dir", "agent-socket", "program"};
+  return {"out",     "tls-ca",    "tls-cert",      "tls-key",      "programs", "tap",       "FILE",
+          "COMMAND", "directory", "framework-dir", "agent-socket", "program",  "kineto-dir"};
 }
 
 // Replaces control characters except newlines. An error message repeats typed text, and an escape
@@ -217,6 +218,7 @@ void AddCommands(CLI::App& app, Context& context, Run& run) {
   AddViewCommand(app, context, run);
   AddValidateCommand(app, context, run);
   AddRecordCommand(app, context, run);
+  AddRunCommand(app, context, run);
   AddDoctorCommand(app, context, run);
   AddConfigCommand(app, context, run);
   AddCompletionCommand(app, run);
@@ -261,8 +263,9 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
     return FailParse(app, error);
   }
   if (!configured.ok()) return FailUsage(configured);
-  if (dashes != end && !app.got_subcommand("record")) {
-    return FailUsage(InvalidArgument("only `neurontrace record` accepts a command after --"));
+  if (dashes != end && !app.got_subcommand("record") && !app.got_subcommand("run")) {
+    return FailUsage(
+        InvalidArgument("only `neurontrace record` and `run` accept a command after --"));
   }
   if (const absl::Status texts = CheckEffectiveOptions(app, PathOptions()); !texts.ok()) {
     return FailUsage(texts);

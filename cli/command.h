@@ -64,6 +64,7 @@ void AddArtifactsCommand(CLI::App& app, Context& context, Run& run);
 void AddViewCommand(CLI::App& app, Context& context, Run& run);
 void AddValidateCommand(CLI::App& app, Context& context, Run& run);
 void AddRecordCommand(CLI::App& app, Context& context, Run& run);
+void AddRunCommand(CLI::App& app, Context& context, Run& run);
 void AddDoctorCommand(CLI::App& app, Context& context, Run& run);
 void AddConfigCommand(CLI::App& app, Context& context, Run& run);
 void AddCompletionCommand(CLI::App& app, Run& run);

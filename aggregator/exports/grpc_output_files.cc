@@ -85,6 +85,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> GrpcOutputFiles::Open(std::string_vi
   ResumePrefix held = held_.Take(name);
   v1::ExportReply reply;
   reply.set_file(std::string(name));
+  reply.set_file_number(number);
   reply.set_held_bytes(held.bytes());
   RETURN_IF_ERROR(Send(write_, reply));
   return std::make_unique<ReplyFile>(write_, std::string(name), number, std::move(held),

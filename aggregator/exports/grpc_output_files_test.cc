@@ -32,7 +32,9 @@ TEST(GrpcOutputFilesTest, PiecesNameTheirFile) {
   ASSERT_TRUE((*first)->Close().ok());
   ASSERT_EQ(replies.size(), 6u);
   EXPECT_EQ(replies[0].file(), "a/one.bin");
+  EXPECT_EQ(replies[0].file_number(), 0u);
   EXPECT_EQ(replies[1].file(), "two.bin");
+  EXPECT_EQ(replies[1].file_number(), 1u);
   EXPECT_EQ(replies[2].file_number(), 1u);
   EXPECT_EQ(replies[2].data().size(), limits::kExportMessageBytes);
   EXPECT_EQ(replies[3].data(), "x");

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/record_programs.h"
+#include "cli/traced_command.h"
+#include "lib/base/standard_streams.h"
+#include "lib/base/status.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr char kAnnotateName[] = "libneurontrace_annotate.so";
+constexpr char kUsualSocket[] = "/run/neurontrace/agent.sock";
+
+// Values of the options.
+struct RunArguments {
+  std::vector<std::string> words;  // in the command's place, without the --
+  ProgramPlaces places;
+  std::string agent_socket;
+  std::string kineto_directory;
+};
+
+bool IsThere(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+// Returns a variable of the environment; "" if it is not set.
+std::string Environment(const char* name) {
+  const char* const value = getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Returns the absolute path without symbolic links, as the command may change its directory; the
+// path itself if that fails.
+std::string AbsolutePath(const std::string& path) {
+  char* const absolute = realpath(path.c_str(), nullptr);
+  const std::string result = absolute == nullptr ? path : absolute;
+  free(absolute);
+  return result;
+}
+
+// Returns the variables that make the command's processes workers of this machine's agent. `tap` is
+// an absolute path. Variables of the user's other tools stay: the tap precedes other preloaded
+// libraries, and a different injection library of NVTX is not replaced.
+std::vector<TracedCommand::Variable> WorkerVariables(const RunArguments& arguments,
+                                                     const std::string& tap) {
+  std::vector<TracedCommand::Variable> variables = {
+      {"LD_PRELOAD", WithPreload(tap, Environment("LD_PRELOAD"))}};
+  if (!arguments.agent_socket.empty()) {
+    variables.push_back({"NEURONTRACE_AGENT_SOCKET", arguments.agent_socket});
+  }
+  const std::string annotate = tap.substr(0, tap.rfind('/') + 1) + kAnnotateName;
+  if (Environment("NVTX_INJECTION64_PATH").empty() && IsThere(annotate)) {
+    variables.push_back({"NVTX_INJECTION64_PATH", annotate});
+  }
+  if (!arguments.kineto_directory.empty()) {
+    variables.push_back({"KINETO_USE_DAEMON", "1"});
+    variables.push_back({"KINETO_IPC_SOCKET_DIR", AbsolutePath(arguments.kineto_directory)});
+  }
+  return variables;
+}
+
+// Prints a warning if no agent has made its socket yet. The command runs all the same: taps try
+// again every few seconds.
+void WarnWithoutAgent(const Context& context, const RunArguments& arguments) {
+  std::string socket = arguments.agent_socket;
+  if (socket.empty()) socket = Environment("NEURONTRACE_AGENT_SOCKET");
+  if (socket.empty()) socket = kUsualSocket;
+  if (context.quiet || IsThere(socket)) return;
+  Print(stderr,
+        "neurontrace: there is no agent at {}; nothing is recorded until one starts there. Set "
+        "another socket with --agent-socket PATH\n",
+        socket);
+}
+
+// Becomes the command. Returns an exit code only if it cannot be run.
+int RunWorkers(const Context& context, const RunArguments& arguments) {
+  if (!arguments.words.empty()) {
+    return FailUsage(InvalidArgument("write -- before the command: neurontrace run -- {} …",
+                                     arguments.words.front()));
+  }
+  if (context.command_line.empty()) {
+    return FailUsage(InvalidArgument("no command given; use neurontrace run -- COMMAND …"));
+  }
+  ProgramPlaces places = arguments.places;
+  places.own_directory = OwnDirectory();
+  const std::string tap = FindTap(places, IsThere);
+  if (tap.empty()) {
+    Fail(NotFound("there is no {}; set the tap library with --tap FILE or NEURONTRACE_TAP",
+                  places.tap.empty() ? "libneurontrace_tap.so beside this program or in its ../lib"
+                                     : places.tap));
+    return kExitRecordFailed;
+  }
+  const std::string program = FindProgram(context.command_line[0], Environment("PATH"));
+  if (program.empty() || !IsThere(program)) {
+    Fail(NotFound("{}: command not found", context.command_line[0]));
+    return kExitCommandMissing;
+  }
+  WarnWithoutAgent(context, arguments);
+  for (const TracedCommand::Variable& variable : WorkerVariables(arguments, AbsolutePath(tap))) {
+    setenv(variable.name.c_str(), variable.value.c_str(), 1);
+  }
+  std::vector<char*> argv;
+  for (const std::string& word : context.command_line) {
+    argv.push_back(const_cast<char*>(word.c_str()));
+  }
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  const int error = errno;
+  Fail(FailedPrecondition("{} cannot be run: {}", program, strerror(error)));
+  return kExitCannotRun;
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, Context& context, Run& run) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* command =
+      app.add_subcommand("run", "Run a command whose processes this machine's agent can record");
+  command->add_option("COMMAND", arguments->words, "Command to run, after --, with its arguments");
+  command
+      ->add_option("--tap", arguments->places.tap,
+                   "Tap library (default: beside this program or in its ../lib)")
+      ->envname("NEURONTRACE_TAP");
+  command->add_option("--agent-socket", arguments->agent_socket,
+                      "Socket of the agent (default: NEURONTRACE_AGENT_SOCKET, else "
+                      "/run/neurontrace/agent.sock)");
+  command
+      ->add_option("--kineto-dir", arguments->kineto_directory,
+                   "Directory of the agent's socket for PyTorch's profiler; sets "
+                   "KINETO_USE_DAEMON and KINETO_IPC_SOCKET_DIR")
+      ->envname("NEURONTRACE_KINETO_DIR")
+      ->check(CLI::ExistingDirectory);
+  command->footer(
+      "Examples:\n"
+      "  neurontrace run -- python train.py\n"
+      "  srun neurontrace run -- torchrun train.py\n\n"
+      "Sets LD_PRELOAD to the tap, in front of present libraries, and NVTX_INJECTION64_PATH to\n"
+      "libneurontrace_annotate.so if it is beside the tap and the variable is not set. Then this\n"
+      "process becomes the command. It starts no daemons and no capture: see neurontrace "
+      "record.\n\n"
+      "Exit codes: the command's own; 127 command not found, 126 it cannot be run, 125 there is\n"
+      "no tap, so it was not run; 2 wrong usage.");
+  command->callback([&context, &run, arguments] {
+    run = [&context, arguments] { return RunWorkers(context, *arguments); };
+  });
+}
+
+}  // namespace neurontrace::cli

@@ -19,6 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr uint64_t kSecond = 1'000'000'000;
@@ -379,6 +380,17 @@ TEST_F(InsightEngineTest, ASlowTransferIsASlowCollective) {
   ExpectOnly(report, VerdictKind::kSlowCollective, AllCores(), InsightPhase::kTransfer);
   EXPECT_EQ(report.verdicts[0].op_id, 17u);
   EXPECT_GE(report.verdicts[0].ratio, 1.5);
+}
+
+TEST_F(InsightEngineTest, ASlowTransferExcludesLateArrivalWithWaitsOfTheSlowTime) {
+  fleet_.plan = [](uint32_t, uint32_t execution, FleetWork& work) {
+    work.transfer = execution < 50 ? 4 : 40;
+  };
+  // So soon after the change, a member's mean is still below the transfer.
+  const InsightReport report = RunAndJudge(84);
+  ExpectOnly(report, VerdictKind::kSlowCollective, AllCores(), InsightPhase::kTransfer);
+  ASSERT_EQ(report.verdicts[0].ruled_out.size(), 1u);
+  EXPECT_THAT(report.verdicts[0].ruled_out[0].figure, Not(HasSubstr("-")));
 }
 
 TEST_F(InsightEngineTest, ATransferOfLessThanOnePointFourFiveIsNone) {

@@ -267,6 +267,13 @@ TEST_F(LiveInsightTest, DoesNotJudgeWhomAnotherCaptureRecords) {
   EXPECT_THAT(observer_.verdicts, IsEmpty());
 }
 
+TEST_F(LiveInsightTest, SaysThatNothingHasArrived) {
+  ShowFleet();
+  const auto report = live_->Now("");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->text(), "Nothing was judged: the watch has received no events yet");
+}
+
 TEST_F(LiveInsightTest, ReadsNothingButWatches) {
   live_->SetView({});
   Work(2);

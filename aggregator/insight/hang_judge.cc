@@ -217,9 +217,7 @@ void HangJudge::AddVerdict(const OpenKey& key, const OpenOperation& open,
     return;
   }
   for (const uint32_t core : members.silent) {
-    refusals_.Add(RefusalReason::kNoCanary, core,
-                  "Silent while others wait for it, and nobody knows whether its stream is alive; "
-                  "check its agent's connection.");
+    refusals_.Add(RefusalReason::kNoCanary, core, kSilentText);
   }
   if (!members.absent.empty()) add(VerdictKind::kHangNotEntered, members.absent);
   if (!members.absent.empty() || !members.silent.empty() || members.is_explained) return;

@@ -665,6 +665,14 @@ TEST_F(HangTest, RefusesASilentCoreWithoutACanary) {
   ExpectRefused(Judge(), RefusalReason::kNoCanary, {6});
 }
 
+TEST_F(HangTest, RefusesOnceWhoseAgentIsAway) {
+  HangAt20({6});
+  StayAlive(3 * kSecond);
+  conditions_[6].alive_at_ns = 0;
+  conditions_[6].is_silent = true;
+  ExpectRefused(Judge(), RefusalReason::kNoCanary, {6});
+}
+
 TEST_F(HangTest, AllInsideIsAHangInside) {
   HangAt20({});
   StayAlive(3 * kSecond);

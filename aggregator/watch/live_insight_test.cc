@@ -284,7 +284,7 @@ TEST_F(LiveInsightTest, DoesNotJudgeWhomAnotherCaptureRecords) {
   EXPECT_THAT(observer_.verdicts, IsEmpty());
 }
 
-TEST_F(LiveInsightTest, SaysThatNothingHasArrived) {
+TEST_F(LiveInsightTest, ReportsThatNothingHasArrived) {
   ShowFleet();
   const auto report = live_->Now("");
   ASSERT_TRUE(report.ok()) << report.status();

@@ -304,7 +304,7 @@ INSTANTIATE_TEST_SUITE_P(Mixes, PlannerTest,
                                            PlanCase{"graph", kMs / 10, 2, false},
                                            PlanCase{"bare", 10 * kMs, 1, true}));
 
-TEST(StepMeetingTest, TellsAllHowLateTheLastOneIs) {
+TEST(StepMeetingTest, ReportsHowLateTheLastOneIs) {
   const TemporaryDirectory directory;
   const StopSignal stop;
   StepMeeting here(directory.path() + "/meeting", 3);

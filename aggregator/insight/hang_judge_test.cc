@@ -45,6 +45,20 @@ TEST_F(HangTest, NamesTheCoreThatHasNotEntered) {
   EXPECT_THAT(report.refusals, IsEmpty()) << Texts(report);
 }
 
+TEST_F(HangTest, ACoreThatStoppedInAnEarlierOperationHasNotEntered) {
+  // Nothing is read of a process that was stopped: its stop in execution 10 is not seen.
+  fleet_.plan = [](uint32_t core, uint32_t execution, FleetWork& work) {
+    work.stays_inside = execution == (core == 6 || core == 7 ? 10 : 20);
+  };
+  Run(21);
+  StayAlive(3 * kNsPerSecond);
+  const uint64_t begin_ns = fleet_.end_ns(5) - fleet_.end_ns(6);  // they share a clock
+  for (const uint32_t core : {6, 7}) conditions_[core].alive_at_ns += begin_ns;
+  const InsightReport report = Judge();
+  ExpectOnly(report, VerdictKind::kHangNotEntered, {6, 7}, report.verdicts.at(0).phase);
+  EXPECT_EQ(report.verdicts[0].waiting, 14u);
+}
+
 TEST_F(HangTest, TwoSecondsAreNoHang) {
   HangAt20({6});
   StayAlive(2 * kNsPerSecond - 1);

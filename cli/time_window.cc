@@ -41,6 +41,9 @@ absl::StatusOr<TimeWindow> ParseTimeWindow(const std::string& from_text,
     return InvalidArgument("--from {}: the time is in the future; use a form such as --from -5m",
                            from_text);
   }
+  if (!to_text.empty() && to.scale == Scale::kOpen) {
+    return InvalidArgument("--to {}: no event is earlier; use a later time, or omit it", to_text);
+  }
   // All existing events are before now, so this edge has no effect.
   if (to.scale == Scale::kBeforeNow && to.ns == 0 && from.scale != Scale::kBeforeNow) to = {};
   // A request has one flag for both edges, so either both or none are relative to now.

@@ -80,6 +80,9 @@ TEST_F(ExplainCommandTest, RefusesWhatCannotBeMeant) {
   EXPECT_EQ(RunCli({"why", "--watch", "--window", "1s..2s"}), kExitUsage);
   EXPECT_EQ(RunCli({"why", kCaptureId, "--window", "1s"}), kExitUsage);
   EXPECT_EQ(RunCli({"why", kCaptureId, "--window", "2s..1s"}), kExitUsage);
+  // A request's 0 is an open end: this would be judged to the end of the capture.
+  EXPECT_EQ(RunCli({"why", kCaptureId, "--window", "10s..0s"}), kExitUsage);
+  EXPECT_EQ(RunCli({"why", kCaptureId, "--window", "..0ms"}), kExitUsage);
   EXPECT_EQ(RunCli({"why", kCaptureId, "--window", "1s..2s", "--from", "1s"}), kExitUsage);
   EXPECT_EQ(RunCli({"why", "01NONE"}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("01NONE"));

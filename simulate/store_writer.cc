@@ -189,6 +189,8 @@ void StoreWriter::AddParts() {
     status.events_lost_unknown |= condition.lost_unknown;
     if (condition.has_ended || is_silent) status.state = CaptureWorkerState::kLost;
     if (condition.has_ended) status.detail = "the process has ended";
+    // As at the end of a capture; without it, a lost worker is one that died.
+    if (is_silent) status.obstacle = CaptureObstacle::kAgentLost;
     is_complete &= status.state == CaptureWorkerState::kComplete && status.events_lost == 0 &&
                    !status.events_lost_unknown;
   }

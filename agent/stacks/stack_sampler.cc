@@ -40,13 +40,14 @@ void StackSampler::Collect(const CaptureId& capture_id, uint64_t collection,
     return sink_.OnStacks(reading);
   }
   ++waiting_;
-  loop_.PostTask([this, capture_id, collection, worker = subject.worker] {
+  auto answer = weak_tasks_.Wrap([this](StacksReading&& answered) { Answer(std::move(answered)); });
+  loop_.PostTask([this, capture_id, collection, worker = subject.worker, answer] {
     // What is left when the agent ends is reported by the aggregator as not answered.
     if (ending_) return;
     StacksReading read = reader_.Read(worker);
     read.stacks.capture_id = capture_id;
     read.stacks.collection = collection;
-    runner_.PostTask([this, read = std::move(read)]() mutable { Answer(std::move(read)); });
+    runner_.PostTask([answer, read = std::move(read)]() mutable { answer(std::move(read)); });
   });
 }
 

@@ -9,6 +9,7 @@
 #include "agent/stacks/stack_reader.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/task_runner.h"
+#include "lib/base/weak_tasks.h"
 #include "lib/trace/ids.h"
 #include "lib/trace/worker_stacks.h"
 
@@ -63,6 +64,7 @@ class StackSampler {
   Counters counters_;
   EventLoop loop_;
   std::thread thread_;
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

@@ -24,7 +24,7 @@ using OperationKey = std::tuple<InsightClass, uint32_t, uint32_t>;  // kind, mod
 // One operation of one group, over its members.
 struct GroupOperation {
   std::vector<uint32_t> members;
-  double sum = 0;  // of the members' means
+  double sum = 0;  // of the members' least recent lengths
   // The transfer: in each execution the last to arrive waits for nobody, so the least over members
   // and executions has no wait.
   double least_now = INFINITY;
@@ -33,6 +33,7 @@ struct GroupOperation {
   double step_ns = 0;
 
   double increase() const { return least_now - least_before; }
+  // How much longer than the last to arrive the members are in each recent one, on average.
   double wait() const { return sum / static_cast<double>(members.size()) - least_now; }
 };
 using GroupOperations = std::map<uint64_t, GroupOperation>;  // by group
@@ -57,7 +58,7 @@ std::map<OperationKey, GroupOperations> CollectOperations(const JudgeInput& inpu
       GroupOperation& of_group =
           result[{operation.kind, operation.model, operation.op}][history.groups[operation.group]];
       of_group.members.push_back(core);
-      of_group.sum += operation.mean;
+      of_group.sum += operation.recent_least();
       of_group.least_now = std::min(of_group.least_now, operation.recent_least());
       // A member without a history leaves the group without one.
       of_group.least_before = std::min<double>(of_group.least_before, operation.earlier_least);
@@ -123,11 +124,10 @@ Verdict Describe(const JudgeInput& input, uint64_t group, const OperationKey& ke
     verdict.until_ns = history.latest(0).end_ns;
     verdict.exec_id = history.latest(0).exec_id;
   }
-  verdict.ruled_out.push_back(
-      {"late arrival", 0,
-       fmt::format("the members wait {:.1f} us for each other, the transfer "
-                   "takes {:.1f} us longer",
-                   operation.wait() / 1e3, operation.increase() / 1e3)});
+  verdict.ruled_out.push_back({"late arrival", 0,
+                               fmt::format("the members always wait {:.1f} us for each other, the "
+                                           "transfer takes {:.1f} us longer",
+                                           operation.wait() / 1e3, operation.increase() / 1e3)});
   return verdict;
 }
 

@@ -95,6 +95,9 @@ void RefuseByItself(const JudgeInput& input, uint32_t core, RefusalList& refusal
                  "Events were lost; judge a window without the loss, or reduce the recorded event "
                  "types.",
                  {condition.loss_begin_ns, condition.loss_end_ns, condition.lost_events});
+  } else if (condition.is_silent) {
+    // Its last executions are older than those of the others, and are no evidence of now.
+    refusals.Add(RefusalReason::kNoCanary, core, kSilentText);
   } else if (executions < kExecutionsMin) {
     refusals.Add(RefusalReason::kTooShort, core,
                  "Fewer than 4 executions in the window; record for longer.", {0, 0, executions});

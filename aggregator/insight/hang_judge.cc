@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -29,7 +30,9 @@ struct OpenOperation {
 class HangJudge {
  public:
   HangJudge(const JudgeInput& input, const Fleet& fleet, RefusalList& refusals)
-      : input_(input), fleet_(fleet), refusals_(refusals), limit_ns_(FindLimit()) {}
+      : input_(input), fleet_(fleet), refusals_(refusals), limit_ns_(FindLimit()) {
+    FindLeft();
+  }
 
   std::vector<Verdict> Judge();
 
@@ -45,7 +48,17 @@ class HangJudge {
     bool is_explained = false;  // one waits elsewhere, or has lost events
   };
 
+  // Which execution of an operation a core is in.
+  using OpenIn = std::pair<OpenKey, uint64_t>;
+
   uint64_t FindLimit() const;
+  // Fills left_.
+  void FindLeft();
+  // Returns the key of an open meeting, or nothing of another span.
+  static std::optional<OpenKey> KeyOf(const CoreHistory& history, const OpenSpan& open);
+  // Returns whether a core has stopped in an operation that others have left, by their ids and by
+  // the time: its stop is not seen as nothing is read of the process, and it does not wait there.
+  bool HasStoppedIn(uint32_t core, const OpenKey& key, const OpenSpan& open) const;
   uint64_t NowOf(uint32_t core) const {
     return std::max(input_.conditions[core].alive_at_ns, input_.histories[core]->last_event_ns);
   }
@@ -69,6 +82,9 @@ class HangJudge {
   const Fleet& fleet_;
   RefusalList& refusals_;
   const uint64_t limit_ns_;
+  // How long ago the newest execution began that has completed the operation after the one that
+  // somebody is in. By durations of one host each: clocks need not agree.
+  std::map<OpenIn, uint64_t> left_;
 };
 
 uint64_t HangJudge::FindLimit() const {
@@ -92,6 +108,40 @@ uint64_t HangJudge::FindLimit() const {
   return kHangMinNs;
 }
 
+std::optional<OpenKey> HangJudge::KeyOf(const CoreHistory& history, const OpenSpan& open) {
+  if (!open.is_used || !IsMeeting(open.kind) || open.group >= history.group_count) {
+    return std::nullopt;
+  }
+  return OpenKey(open.kind, history.groups[open.group], open.op_id);
+}
+
+void HangJudge::FindLeft() {
+  for (const uint32_t core : fleet_.cores) {
+    for (const OpenSpan& open : input_.histories[core]->open) {
+      const std::optional<OpenKey> key = KeyOf(*input_.histories[core], open);
+      if (key && open.exec_id != 0) left_[{*key, open.exec_id}] = UINT64_MAX;
+    }
+  }
+  for (auto& [in, began_ago_ns] : left_) {
+    for (const uint32_t core : fleet_.cores) {
+      const CoreHistory& history = *input_.histories[core];
+      const CoreOperation* membership = MembershipOf(core, in.first);
+      if (membership == nullptr || membership->last_exec_id < in.second) continue;
+      if (history.kept() == 0) continue;
+      const CoreExecution& latest = history.latest(0);
+      const double ago_ns = static_cast<double>(NowOf(core) - std::min(NowOf(core), latest.end_ns));
+      const double began_ns = ago_ns + latest.device + latest.met;
+      began_ago_ns = std::min(began_ago_ns, static_cast<uint64_t>(began_ns));
+    }
+  }
+}
+
+bool HangJudge::HasStoppedIn(uint32_t core, const OpenKey& key, const OpenSpan& open) const {
+  const auto left = left_.find({key, open.exec_id});
+  return left != left_.end() && NowOf(core) > open.start_ns &&
+         NowOf(core) - open.start_ns > left->second;
+}
+
 std::map<OpenKey, OpenOperation> HangJudge::FindOpen() const {
   std::map<OpenKey, OpenOperation> result;
   for (const uint32_t core : fleet_.cores) {
@@ -99,8 +149,9 @@ std::map<OpenKey, OpenOperation> HangJudge::FindOpen() const {
     if (input_.conditions[core].has_ended && input_.conditions[core].ended_orderly) continue;
     const CoreHistory& history = *input_.histories[core];
     for (const OpenSpan& open : history.open) {
-      if (!open.is_used || !IsMeeting(open.kind) || open.group >= history.group_count) continue;
-      OpenOperation& operation = result[{open.kind, history.groups[open.group], open.op_id}];
+      const std::optional<OpenKey> key = KeyOf(history, open);
+      if (!key || HasStoppedIn(core, *key, open)) continue;
+      OpenOperation& operation = result[*key];
       const uint64_t now = NowOf(core);
       // Once, even if both physical cores of a logical one are in it.
       if (operation.inside.empty() || operation.inside.back() != core)
@@ -150,7 +201,8 @@ bool HangJudge::AreAllMembersKnown(const OpenKey& key, size_t count) const {
 bool HangJudge::WaitsElsewhere(uint32_t core) const {
   const CoreHistory& history = *input_.histories[core];
   return std::any_of(history.open.begin(), history.open.end(), [&](const OpenSpan& open) {
-    return open.is_used && IsMeeting(open.kind) && NowOf(core) > open.start_ns &&
+    const std::optional<OpenKey> key = KeyOf(history, open);
+    return key && !HasStoppedIn(core, *key, open) && NowOf(core) > open.start_ns &&
            NowOf(core) - open.start_ns > limit_ns_;
   });
 }
@@ -217,9 +269,7 @@ void HangJudge::AddVerdict(const OpenKey& key, const OpenOperation& open,
     return;
   }
   for (const uint32_t core : members.silent) {
-    refusals_.Add(RefusalReason::kNoCanary, core,
-                  "Silent while others wait for it, and nobody knows whether its stream is alive; "
-                  "check its agent's connection.");
+    refusals_.Add(RefusalReason::kNoCanary, core, kSilentText);
   }
   if (!members.absent.empty()) add(VerdictKind::kHangNotEntered, members.absent);
   if (!members.absent.empty() || !members.silent.empty() || members.is_explained) return;

@@ -31,6 +31,7 @@ struct CoreCondition {
   uint64_t alive_at_ns = 0;
   bool has_ended = false;      // its process has ended, at ended_at_ns
   bool ended_orderly = false;  // the runtime was closed first: it waits for nothing
+  bool is_silent = false;      // nothing arrives any more, and nobody knows why
   uint64_t ended_at_ns = 0;
   uint64_t lost_events = 0;  // in the window
   bool lost_unknown = false;

@@ -25,6 +25,11 @@ struct JudgeInput {
   std::string ModelName(uint32_t model) const;
 };
 
+// Why a core is refused whose stream may not be alive.
+inline constexpr std::string_view kSilentText =
+    "Nothing arrives from it, and nobody knows whether its stream is alive; check its agent's "
+    "connection.";
+
 // Collects what is not judged: one refusal for each reason and text, with all its cores. Used by
 // one thread at a time.
 class RefusalList {

@@ -28,8 +28,9 @@ uint64_t CostIn(const Verdict& verdict, const JudgedWindow& window) {
   const uint64_t begin_ns = std::max(verdict.since_ns, window.begin_ns);
   const uint64_t end_ns = std::min(verdict.until_ns, window.end_ns);
   if (verdict.step_ns == 0 || end_ns <= begin_ns || IsHang(verdict.kind)) return 0;
-  const double steps =
-      static_cast<double>(end_ns - begin_ns) / static_cast<double>(verdict.step_ns);
+  double steps = static_cast<double>(end_ns - begin_ns) / static_cast<double>(verdict.step_ns);
+  // A step has at least one execution. Where a host's clock was set, the time between is no work.
+  if (verdict.judged > 0) steps = std::min(steps, static_cast<double>(verdict.judged));
   return static_cast<uint64_t>(steps * static_cast<double>(verdict.cost_ns));
 }
 

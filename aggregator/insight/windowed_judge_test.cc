@@ -89,6 +89,22 @@ class WindowedJudgeTest : public ::testing::Test {
   std::unique_ptr<WindowedJudge> judge_;
 };
 
+TEST_F(WindowedJudgeTest, AClockThatWasSetCostsNothing) {
+  SlowBetween(5, 0, 64);
+  Run(64);
+  for (InsightEvent& event : events_) {
+    if (event.exec_id < 48) continue;
+    event.start_ns += kHourNs;
+    event.end_ns += kHourNs;
+  }
+  const InsightReport report = Judge();
+  ASSERT_THAT(report.verdicts, SizeIs(1)) << Texts(report);
+  const Verdict& verdict = report.verdicts[0];
+  EXPECT_THAT(verdict.suspects, ElementsAre(5));
+  EXPECT_GT(verdict.total_cost_ns, 0u);
+  EXPECT_LE(verdict.total_cost_ns, verdict.cost_ns * 66) << Texts(report);
+}
+
 TEST_F(WindowedJudgeTest, FindsAFaultOfTheFirstThirdWithItsTimes) {
   SlowBetween(5, 20, 96);
   Run(300);

@@ -85,6 +85,21 @@ absl::StatusOr<std::vector<uint32_t>> CoreStreams(const CaptureDescription& capt
                   listed.empty() ? "none with a name" : fmt::format("{}", fmt::join(listed, ", ")));
 }
 
+// Returns why no core has an event between these reference times.
+std::string DescribeEmptyWindow(const CaptureLayout& layout, uint64_t from_ns, uint64_t to_ns) {
+  if (layout.end_ns() == 0) {
+    return "the capture has no events: `neurontrace captures show` has the state of its workers";
+  }
+  if (from_ns <= layout.end_ns() && to_ns > layout.begin_ns()) {
+    return "the window has no events of a core; choose another window";
+  }
+  return fmt::format(
+      "the window is outside of the capture, whose events are from {} to {} ({:.1f} s); choose a "
+      "window between them",
+      layout.begin_ns(), layout.end_ns(),
+      static_cast<double>(layout.end_ns() - layout.begin_ns()) / kNsPerSecond);
+}
+
 }  // namespace
 
 // The reference time is that of this aggregator's machine, so that "before now" needs no other
@@ -137,7 +152,11 @@ absl::StatusOr<v1::InsightReport> CaptureInsight::Explain(const CaptureRecord& r
   if (!summary.ok()) return summary.status();
   v1::InsightReport report = insight.TakeReport();
   report.set_begin_ns(std::max(window.from_ns, layout.begin_ns()));
-  report.set_end_ns(std::min(window.to_ns, layout.end_ns()));
+  report.set_end_ns(std::max(report.begin_ns(), std::min(window.to_ns, layout.end_ns())));
+  // There is no core to refuse.
+  if (report.cores() == 0) {
+    report.add_warnings(DescribeEmptyWindow(layout, window.from_ns, window.to_ns));
+  }
   for (const std::string& warning : summary->warnings) report.add_warnings(warning);
   if (summary->counts.unreadable_chunks > 0) {
     report.add_warnings(

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr uint64_t kMs = 1'000'000;
 
@@ -75,6 +76,22 @@ TEST_F(CaptureInsightTest, AWindowCountsFromTheFirstEvent) {
   EXPECT_LT(report->executions(), Explain()->executions() + 1);
   request.set_end_ns(kStoredNs);
   EXPECT_EQ(Explain(request).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CaptureInsightTest, ExplainsAnEmptyAnswer) {
+  const auto of_nothing = Explain();
+  ASSERT_TRUE(of_nothing.ok()) << of_nothing.status();
+  EXPECT_THAT(of_nothing->warnings(), Contains(HasSubstr("the capture has no events")));
+  StoreExecutions();
+  v1::ExplainRequest request;
+  request.set_begin_ns(3'600'000 * kMs);
+  request.set_begin_is_relative(true);
+  const auto after = Explain(request);
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(after->cores(), 0u);
+  EXPECT_EQ(after->end_ns(), after->begin_ns());
+  EXPECT_THAT(after->warnings(), Contains(HasSubstr("outside of the capture")));
+  EXPECT_THAT(Explain()->warnings(), Not(Contains(HasSubstr("window"))));
 }
 
 TEST_F(CaptureInsightTest, RefusesAJobThatTheCaptureDoesNotHave) {

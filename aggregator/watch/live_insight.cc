@@ -417,7 +417,7 @@ absl::StatusOr<v1::InsightReport> LiveInsight::Now(const std::string& job) {
   if (is_first && !job.empty()) return NotFound("the watch has no worker of job {}", job);
   if (is_first) {
     sum.set_rule_version(std::string(kInsightRuleVersion));
-    sum.add_warnings("the watch has received no events yet");
+    sum.set_text("Nothing was judged: the watch has received no events yet");
   } else {
     sum.add_warnings(
         "times are those at which events arrived here; export the watch for aligned times");

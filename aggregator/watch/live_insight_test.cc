@@ -58,7 +58,8 @@ class LiveInsightTest : public testing::Test {
   void ShowFleet() {
     for (auto& [worker, known] : workers_) {
       known.is_stored = true;
-      known.last_seen_ns = clock_.MonotonicNs();
+      const bool is_away = away_rank_ < kRanks && worker == Stream(away_rank_).worker;
+      known.last_seen_ns = is_away ? 0 : clock_.MonotonicNs();
     }
     live_->SetView({{capture_, workers_}});
   }
@@ -165,6 +166,7 @@ class LiveInsightTest : public testing::Test {
   const uint64_t epoch_ns_ = clock_.RealtimeNs();
   uint32_t slow_rank_ = kRanks;
   uint32_t absent_rank_ = kRanks;
+  uint32_t away_rank_ = kRanks;  // its agent is not connected
   uint64_t step_ = 0;
   std::array<uint64_t, kRanks> sequence_number_{};
   std::unique_ptr<prometheus::Registry> registry_;
@@ -258,6 +260,21 @@ TEST_F(LiveInsightTest, NamesThoseInsideWhereNoneLeaves) {
   EXPECT_EQ(Report().verdicts(0).kind(), v1::VERDICT_KIND_HANG_INSIDE);
 }
 
+TEST_F(LiveInsightTest, RefusesWhoseAgentIsAwayAndJudgesTheOthers) {
+  slow_rank_ = 6;
+  Work(20);
+  absent_rank_ = away_rank_ = 3;
+  Work(20);
+  const v1::InsightReport report = Report();
+  ASSERT_EQ(report.refusals_size(), 1);
+  EXPECT_EQ(report.refusals(0).reason(), "no-canary");
+  ASSERT_EQ(report.refusals(0).cores_size(), 1);
+  EXPECT_EQ(report.refusals(0).cores(0).instance_id(), "i-3");
+  ASSERT_EQ(report.verdicts_size(), 1);
+  EXPECT_THAT(RanksOf(report.verdicts(0)), ElementsAre(6));
+  EXPECT_EQ(report.cores_judged(), kRanks - 1);
+}
+
 TEST_F(LiveInsightTest, DoesNotJudgeWhomAnotherCaptureRecords) {
   Work(20);
   workers_.at(Stream(3).worker).is_suspended = true;
@@ -265,6 +282,13 @@ TEST_F(LiveInsightTest, DoesNotJudgeWhomAnotherCaptureRecords) {
   Hang(3, 10);
   EXPECT_EQ(Report().verdicts_size(), 0);
   EXPECT_THAT(observer_.verdicts, IsEmpty());
+}
+
+TEST_F(LiveInsightTest, ReportsThatNothingHasArrived) {
+  ShowFleet();
+  const auto report = live_->Now("");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->text(), "Nothing was judged: the watch has received no events yet");
 }
 
 TEST_F(LiveInsightTest, ReadsNothingButWatches) {

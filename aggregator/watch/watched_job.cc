@@ -97,6 +97,9 @@ InsightReport WatchedJob::Judge(const absl::flat_hash_map<WorkerIdentity, Worker
       condition.loss_end_ns = condition.alive_at_ns;
       if (condition.loss_begin_ns == 0) condition.loss_begin_ns = feed.reached_ns();
     }
+    const uint64_t received_ns = std::max(feed.reached_arrival_ns(), worker->last_seen_ns);
+    condition.is_silent =
+        !worker->has_ended && !feed.has_ended() && received_ns + limits::kWatchAgentSeenNs < now_ns;
     condition.has_ended = worker->has_ended;
     condition.ended_orderly = worker->ended_orderly;
     if (worker->has_ended) condition.ended_at_ns = feed.reached_ns();

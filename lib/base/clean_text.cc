@@ -28,6 +28,12 @@ size_t Utf8SequenceBytes(std::string_view text) {
   return 0;
 }
 
+// Terminals obey U+0080 to U+009F as they obey ESC: U+009B is "ESC [".
+static bool IsC1Control(std::string_view character) {
+  return character.size() == 2 && character[0] == '\xc2' &&
+         static_cast<unsigned char>(character[1]) < 0xa0;
+}
+
 std::string CleanText(std::string_view text, size_t bytes_max) {
   // Most texts are short ASCII and need no walk over characters.
   if (text.size() <= bytes_max && std::all_of(text.begin(), text.end(), [](char c) {
@@ -38,8 +44,8 @@ std::string CleanText(std::string_view text, size_t bytes_max) {
   std::string clean;
   while (!text.empty()) {
     size_t bytes = Utf8SequenceBytes(text);
-    const std::string_view character =
-        bytes == 0 || IsControl(text[0]) ? "?" : text.substr(0, bytes);
+    std::string_view character = text.substr(0, bytes);
+    if (bytes == 0 || IsControl(text[0]) || IsC1Control(character)) character = "?";
     if (clean.size() + character.size() > bytes_max) break;
     clean += character;
     text.remove_prefix(bytes == 0 ? 1 : bytes);

@@ -23,6 +23,14 @@ TEST(CleanText, ReplacesInvalidBytes) {
   EXPECT_EQ(CleanText({"a\0b", 3}, 100), "a?b");
 }
 
+TEST(CleanText, ReplacesEightBitControls) {
+  EXPECT_EQ(CleanText("a\xc2\x9b"
+                      "2J",
+                      100),
+            "a?2J");
+  EXPECT_EQ(CleanText("\xc2\x80\xc2\x9f\xc2\xa0", 100), "??\xc2\xa0");  // U+00A0 is a space
+}
+
 TEST(CleanText, CutsBetweenCharacters) {
   EXPECT_EQ(CleanText("日本語", 6), "日本");
   EXPECT_EQ(CleanText("日本語", 5), "日");

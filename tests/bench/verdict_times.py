@@ -3,12 +3,14 @@
 """How long it takes from a fault to the line in which `neurontrace why --watch` names it: a real aggregator, agents and
 taps, and the simulated runtime in four processes of two ranks.
 
-    tests/bench/verdict_times.py build/release [--trials 20] [--faults slow,not-entered,inside,killed]
+    tests/bench/verdict_times.py build/release [--trials 20] [--faults slow,quota,not-entered,inside,killed]
         [--executions-per-second 10] [--json FILE]
 
 Each trial has a fleet of its own, in which the watch has judged all cores before the fault. Times count from
 
 - slow: the beginning of the first execution in which rank 5 is late;
+- quota: the moment from which a control group leaves a tenth of a processor to the process of ranks 4 and 5. Its work
+  between executions is real, and needs four times that; that of the others is scheduled. Left out without such groups;
 - not-entered: SIGSTOP of the process of ranks 4 and 5, half a step before all others wait for them;
 - killed: SIGKILL of that process, at that moment;
 - inside: the beginning of the execution in whose barrier all ranks wait.
@@ -29,6 +31,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
 from fleet import Fleet, FleetError, wait_until  # noqa: E402
+from processor_share import NoProcessorShare, ProcessorShare  # noqa: E402
 
 RANKS = 8
 STRAGGLER = 5
@@ -37,9 +40,12 @@ START_AHEAD_S = 4.0
 SLOW_AFTER_S = 20.0   # by then the watch is on and has judged for a while
 BARRIER_AHEAD_S = 3.0  # until all have read which execution they wait in
 CEILING_S = 60.0
+HOST_WORK_US = 20_000  # of each core and execution, where the host's work is real
+QUOTA_US, QUOTA_PERIOD_US = 5_000, 50_000
 # Ranks that a fault has, and kinds that name it.
 FAULTS = {
     "slow": ({STRAGGLER}, ("SLOW_CORE", "SLOW_PROCESS", "SLOW_HOST", "HOST_CODE", "INPUT_STALL", "MEMORY_STALL")),
+    "quota": ({4, 5}, ("SLOW_PROCESS", "SLOW_HOST", "HOST_CODE")),
     "not-entered": ({4, 5}, ("HANG_NOT_ENTERED",)),
     "inside": (set(range(RANKS)), ("HANG_INSIDE",)),
     "killed": ({4, 5}, ("DEAD_WORKER",)),
@@ -90,6 +96,7 @@ class Trial:
         self.period_s = 1 / rate
         self.start_s = 0.0
         self.workers = []
+        self.share = ProcessorShare(QUOTA_US, QUOTA_PERIOD_US) if fault == "quota" else None
 
     def run(self, options):
         """Seconds, or None; and who else was named."""
@@ -103,17 +110,27 @@ class Trial:
         finally:
             follower.end()
 
+    def end(self):
+        """Takes the fault away, so that the fleet can be shut down."""
+        if self.share is not None:
+            self.share.close()
+        if self.fault == "not-entered" and self.workers:
+            self.workers[VICTIM].signal(signal.SIGCONT)
+
     def start_job(self, options):
         self.fleet.start_aggregator()
         names = [f"i-{i:04x}" for i in range(1, 5)]
         for name in names:
             self.fleet.start_agent(name)
         self.start_s = time.time() + START_AHEAD_S
-        slow = () if self.fault != "slow" else ("--straggler-rank", STRAGGLER, "--straggler-extra-us",
-                                                options.straggler_extra_us, "--straggler-after", SLOW_AFTER_S)
+        job = {"slow": ("--straggler-rank", STRAGGLER, "--straggler-extra-us", options.straggler_extra_us,
+                        "--straggler-after", SLOW_AFTER_S),
+               "quota": ("--host-work-us", HOST_WORK_US, "--meeting-file", self.fleet.dir / "meeting"),
+               }.get(self.fault, ())
         self.workers = [self.fleet.start_worker(
             name, "--cores", 2, "--rank-start", 2 * i, "--world-size", RANKS, "--start-at", int(self.start_s * 1e9),
-            "--mix", "graph", "--executions-per-second", 1 / self.period_s, "--wait-file", self.fleet.dir / "wait", *slow)
+            "--mix", "graph", "--executions-per-second", 1 / self.period_s, "--wait-file", self.fleet.dir / "wait",
+            *job, *(("--do-host-work",) if self.fault == "quota" and i == VICTIM else ()))
             for i, name in enumerate(names)]
         self.fleet.wait_for_workers(len(names))
         if time.time() > self.start_s:
@@ -130,6 +147,9 @@ class Trial:
             if time.time() > since:
                 raise FleetError("the watch did not judge all cores before rank 5 was late; the machine is too slow")
             return since
+        if self.share is not None:
+            self.share.add(self.workers[VICTIM].pid)
+            return time.time()
         # Executions are counted from the first one, and begin at their times.
         execution = int((time.time() + BARRIER_AHEAD_S - self.start_s) / self.period_s)
         scratch = self.fleet.dir / "wait.new"
@@ -153,8 +173,7 @@ def run_trial(options, fault):
         try:
             return trial.run(options)
         finally:
-            if fault == "not-entered" and trial.workers:
-                trial.workers[VICTIM].signal(signal.SIGCONT)
+            trial.end()
 
 
 def quantile(values, share):
@@ -190,6 +209,12 @@ def main():
     for fault in faults:
         if fault not in FAULTS:
             parser.error(f"--faults {fault}: choose from {', '.join(FAULTS)}")
+    if "quota" in faults:
+        try:
+            ProcessorShare(QUOTA_US, QUOTA_PERIOD_US).close()
+        except NoProcessorShare as error:
+            print(f"quota is left out: {error}", file=sys.stderr)
+            faults.remove("quota")
     rows = [measure(options, fault) for fault in faults]
     print(f"load {os.getloadavg()[0]:.1f}; {options.executions_per_second:g} executions/s\n\n"
           "| fault | trials | p50 s | p95 s | longest s | not named | others named |\n"

@@ -46,6 +46,16 @@ class SimulateTest(unittest.TestCase):
         self.assertIn("64 of 64", shown.stdout)
         self.assertIn("16 of 16 workers recorded", shown.stdout)
 
+    def test_a_late_agent_is_no_dead_worker(self):
+        facts = self.plan("--fault", "hang-not-entered@17+80-100", "--hole", "late-agent@17-17+50-100")
+        done = run("neurontrace", "why", facts["capture"].strip(), "--store", self.out / "store", "--json")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        answers = self.out / "answers.json"
+        answers.write_text(done.stdout)
+        score = run("neurontrace-simulate", "score", self.out / "golden.json", answers)
+        self.assertEqual(score.returncode, 3, score.stdout + done.stdout)
+        self.assertIn("0 wrong", score.stdout)
+
     def test_scores(self):
         self.plan("--kineto", "--fault", "slow-core@17:50")
         golden = self.out / "golden.json"

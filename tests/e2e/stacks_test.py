@@ -9,6 +9,7 @@ import pathlib
 import signal
 import stat
 import sys
+import time
 
 import suite
 import watch_test
@@ -45,7 +46,9 @@ class StacksTest(watch_test.WatchFleet):
         self.wait_for_judged(8)
         self.addCleanup(workers[2].signal, signal.SIGCONT)
         workers[2].signal(signal.SIGSTOP)
+        fault = time.monotonic()
         self.let_all_wait()
+        self.wait_for_verdict("HANG_NOT_ENTERED", fault)
 
         def collected():
             report = next(iter(self.report().get("stacks", [])), None)

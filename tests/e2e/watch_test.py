@@ -10,62 +10,78 @@ import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 from ground_truth import read_truth
+from processor_share import NoProcessorShare, ProcessorShare
 
 CEILING_SECONDS = 120  # on a busy machine; what it took is printed
 STRAGGLER = 5
 INSTANCES = [f"i-{i:04x}" for i in range(1, 5)]
 PER_SECOND = 10
 AHEAD = 8 * PER_SECOND  # executions until all wait
+HOST_WORK_US = 20_000  # of each core and execution, where the host's work is real
+SLOW_KINDS = ("SLOW_HOST", "SLOW_PROCESS", "HOST_CODE")
+QUOTA_US, QUOTA_PERIOD_US = 5_000, 50_000  # so that even the core that comes first is late: 200 ms for its 20
 
 
 class WatchFleet(FleetCase):
-    def start_job(self, *options, aggregator=(), agent_options=()):
+    def start_job(self, *options, aggregator=(), agent_options=(), own_options=None):
         """Eight ranks on four instances that begin together, so that their executions have the same numbers."""
         self.fleet.start_aggregator(*aggregator)
         self.start_instances(*INSTANCES, agent_options=agent_options)
-        return self.start_workers(*options)
+        return self.start_workers(*options, own_options=own_options)
 
-    def start_workers(self, *options, state="WORKER_STATE_IDLE"):
+    def start_workers(self, *options, state="WORKER_STATE_IDLE", own_options=None):
+        """`own_options`: of the worker of an instance alone."""
         start = time.time_ns() + 5_000_000_000
         workers = [self.fleet.start_worker(
             name, "--cores", 2, "--rank-start", 2 * i, "--world-size", 8, "--start-at", start, "--mix", "graph",
-            "--executions-per-second", PER_SECOND, "--wait-file", self.fleet.dir / "wait", *options)
-            for i, name in enumerate(INSTANCES)]
+            "--executions-per-second", PER_SECOND, "--wait-file", self.fleet.dir / "wait", *options,
+            *(own_options or {}).get(name, ())) for i, name in enumerate(INSTANCES)]
         self.fleet.wait_for_workers(len(workers), state)
         return workers
 
     def watch_on(self):
-        return self.fleet.cli_json("watch", "on")["capture_id"]
+        """With a budget that is never exceeded, however slow this machine is: what it leaves out is not judged."""
+        return self.fleet.cli_json("watch", "on", "--budget-core", "100%")["capture_id"]
 
     def report(self):
         """What is said now; nothing while the aggregator has not seen the watch."""
         done = self.fleet.cli("why", "--live", "--json", codes=(0, 1, 3))
         return json.loads(done.stdout) if done.returncode != 1 else {}
 
-    def wait_for_verdict(self, kind, fault):
-        """The verdict, and prints how long after the fault it came."""
+    def wait_for_report(self, condition, what):
+        """What `condition` returns of a report once it is true; prints the last report if it never is."""
         seen = {}
 
         def there():
             seen["report"] = self.report()
-            return next((v for v in seen["report"].get("verdicts", []) if v["kind"].endswith(kind)), None)
+            return condition(seen["report"])
         try:
-            verdict = wait_until(there, f"the verdict {kind}", CEILING_SECONDS)
+            return wait_until(there, what, CEILING_SECONDS)
         except Exception:
-            print("last report:", seen, flush=True)
+            print("last report:", json.dumps(seen), flush=True)
             raise
+
+    def wait_for_verdict(self, kind, fault):
+        """The verdict, and prints how long after the fault it came."""
+        verdict = self.wait_for_report(
+            lambda report: next((v for v in report.get("verdicts", []) if v["kind"].endswith(kind)), None),
+            f"the verdict {kind}")
         print(f"{self.id()}: {kind} {time.monotonic() - fault:.1f} s after the fault", flush=True)
         return verdict
 
     def wait_for_judged(self, cores):
-        wait_until(lambda: int(self.report().get("cores_judged", 0)) >= cores, f"{cores} judged cores", CEILING_SECONDS)
+        self.wait_for_report(lambda report: int(report.get("cores_judged", 0)) >= cores, f"{cores} judged cores")
+
+    def newest_execution(self, worker):
+        return max(row["exec_id"] for row in read_truth(worker.truth))
 
     def let_all_wait(self):
-        """From an execution on that nobody has begun yet."""
-        newest = max(row["exec_id"] for worker in self.fleet.workers for row in read_truth(worker.truth))
+        """From an execution on that nobody has begun yet. Returns the last one that ends."""
+        last = max(map(self.newest_execution, self.fleet.workers)) + AHEAD
         scratch = self.fleet.dir / "wait.new"
-        scratch.write_text(str(newest + AHEAD))
+        scratch.write_text(str(last))
         scratch.rename(self.fleet.dir / "wait")
+        return last
 
     def ranks(self, verdict):
         return sorted(int(core["worker_gid"]) for core in verdict["suspects"])
@@ -156,6 +172,33 @@ class WatchTest(WatchFleet):
         self.let_all_wait()
         verdict = self.wait_for_verdict("DEAD_WORKER", fault)
         self.assertEqual(self.ranks(verdict), [2, 3], verdict)
+
+    def test_worker_with_a_share_of_a_processor_is_slow(self):
+        """The host's work of one process is real, and its quota makes it slow. The others' is only scheduled, so that
+        the load of this machine makes none of them slow."""
+        try:
+            share = ProcessorShare(QUOTA_US, QUOTA_PERIOD_US)
+        except NoProcessorShare as error:
+            self.skipTest(str(error))
+        self.addCleanup(share.close)
+        workers = self.start_job("--host-work-us", HOST_WORK_US, "--meeting-file", self.fleet.dir / "meeting",
+                                 own_options={INSTANCES[2]: ("--do-host-work",)})
+        self.watch_on()
+        self.wait_for_judged(8)
+        share.add(workers[2].pid)
+        fault = time.monotonic()
+
+        def named(report):
+            """The verdict on both cores. One of them may be named before, and both may be taken for hung where this
+            machine gives them less than their share."""
+            verdicts = report.get("verdicts", [])
+            for verdict in verdicts:
+                self.assertLessEqual(set(self.ranks(verdict)), {4, 5}, verdict)
+            return next((v for v in verdicts if self.ranks(v) == [4, 5] and v["kind"].endswith(SLOW_KINDS)), None)
+
+        verdict = self.wait_for_report(named, "a verdict on ranks 4 and 5")
+        print(f"{self.id()}: {verdict['text']}, {time.monotonic() - fault:.1f} s after the quota", flush=True)
+        self.assertGreater(share.throttled(), 0)
 
     def test_all_inside(self):
         self.start_job()

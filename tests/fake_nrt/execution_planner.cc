@@ -199,12 +199,23 @@ void ExecutionPlanner::PlanOccasional(uint64_t step, const RankStep& times) {
   }
 }
 
-std::span<const PlannedEvent> ExecutionPlanner::Plan(uint64_t step) {
-  events_.clear();
-  next_span_ = 0;
+std::span<const PlannedEvent> ExecutionPlanner::Plan(uint64_t step, const StepDelay& delay) {
   ++exec_id_;
   model_ = step / kStepsPerModel % forms_.model_id.size();
-  const RankStep times = schedule_.Rank(step, options_.rank);
+  tracking_ids_.clear();
+  device_bytes_before_ = device_bytes_;
+  return LayOut(step, delay);
+}
+
+std::span<const PlannedEvent> ExecutionPlanner::Replan(uint64_t step, const StepDelay& delay) {
+  device_bytes_ = device_bytes_before_;
+  return LayOut(step, delay);
+}
+
+std::span<const PlannedEvent> ExecutionPlanner::LayOut(uint64_t step, const StepDelay& delay) {
+  events_.clear();
+  next_span_ = 0;
+  const RankStep times = Delayed(schedule_.Rank(step, options_.rank), delay);
   const int64_t unit = schedule_.host_unit_ns() / 1000;
   const int64_t latched =
       std::max(times.device_stop_ns, times.host_barrier.exit_ns + unit) + 2 * unit;
@@ -231,6 +242,7 @@ std::span<const PlannedEvent> ExecutionPlanner::Plan(uint64_t step) {
 
 std::span<const PlannedEvent> ExecutionPlanner::PlanLoad(int64_t true_ns) {
   events_.clear();
+  tracking_ids_.clear();
   next_span_ = 0;
   const uint32_t span = NewSpan();
   Add(forms_.load.start, span, true_ns, {});
@@ -243,8 +255,8 @@ void ExecutionPlanner::Finish() {
   std::stable_sort(
       events_.begin(), events_.end(),
       [](const PlannedEvent& a, const PlannedEvent& b) { return a.emit_ns < b.emit_ns; });
-  // The runtime numbers spans as they begin.
-  tracking_ids_.assign(next_span_, 0);
+  // The runtime numbers spans as they begin. A step that is laid out again keeps its numbers.
+  tracking_ids_.resize(next_span_, 0);
   for (PlannedEvent& event : events_) {
     uint64_t& id = tracking_ids_[event.span];
     if (id == 0) id = fake_nrt_next_tracking_id(options_.nc_idx);

@@ -57,7 +57,10 @@ class ExecutionPlanner {
                    const PlannerOptions& options);
 
   // The events of a step; valid until the next call. exec_id counts the calls.
-  std::span<const PlannedEvent> Plan(uint64_t step);
+  std::span<const PlannedEvent> Plan(uint64_t step, const StepDelay& delay = {});
+  // The events of the same step again, with another delay: the same events, and in the same order
+  // those from before the first that the change delays.
+  std::span<const PlannedEvent> Replan(uint64_t step, const StepDelay& delay);
   uint64_t exec_id() const { return exec_id_; }
   // The model load that precedes all executions.
   std::span<const PlannedEvent> PlanLoad(int64_t true_ns);
@@ -82,6 +85,7 @@ class ExecutionPlanner {
   void AddDevice(const NamedForm& form, uint32_t span, uint32_t physical, int64_t true_ns,
                  Values values, size_t ticks_at);
 
+  std::span<const PlannedEvent> LayOut(uint64_t step, const StepDelay& delay);
   int64_t PlanSyncPairs(uint64_t step, int64_t latched_ns);
   void PlanHostWork(HostKind parents, HostKind children, int64_t begin_ns, int64_t end_ns);
   void AddMemoryEvent(const SpanForms& forms, uint64_t bits, int64_t start_ns, int64_t stop_ns);
@@ -102,6 +106,7 @@ class ExecutionPlanner {
   uint64_t exec_id_ = 0;
   uint64_t model_ = 0;
   uint64_t device_bytes_ = 5368709120;  // allocated on the device, as the memory events tell it
+  uint64_t device_bytes_before_ = 0;    // this step
 };
 
 }  // namespace neurontrace

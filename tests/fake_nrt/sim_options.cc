@@ -35,6 +35,18 @@ void AddWorkload(CLI::App& app, SimOptions& options) {
       ->check(CLI::Range(1.0, 1e7));
   app.add_option("--duration", options.duration_s, "Seconds of work; 0: until SIGTERM");
   app.add_option("--executions", options.executions, "Executions per core; 0: until SIGTERM");
+  app.add_option(
+         "--host-work-us", options.host_work_us,
+         "Host work before each nrt_execute, in microseconds of processor time; the same for "
+         "all workers of a job")
+      ->check(CLI::Range(0, 1'000'000));
+  CLI::Option* const meeting =
+      app.add_option("--meeting-file", options.meeting_file,
+                     "File through which all workers of a job wait for each other in each step; a "
+                     "new one for each run");
+  app.add_flag("--do-host-work", options.does_host_work,
+               "Use a processor for --host-work-us, and be as late as that takes longer")
+      ->needs(meeting);
   app.add_option("--straggler-rank", options.straggler_rank, "This rank enters every barrier late");
   app.add_option("--straggler-extra-us", options.straggler_extra_us,
                  "Delay of --straggler-rank in microseconds")

@@ -29,7 +29,10 @@ struct SimOptions {
   double events_per_second = 0;  // per core; takes the place of executions_per_second
   double duration_s = 0;         // 0: no end
   uint64_t executions = 0;       // 0: no end
-  int64_t start_at_ns = 0;       // 0: now
+  int64_t host_work_us = 0;
+  bool does_host_work = false;
+  std::string meeting_file;
+  int64_t start_at_ns = 0;  // 0: now
   int64_t straggler_rank = -1;
   int64_t straggler_extra_us = 0;
   double straggler_after_s = 0;

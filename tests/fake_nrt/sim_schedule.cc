@@ -24,11 +24,30 @@ constexpr double kTransferShare = 0.10;
 
 }  // namespace
 
+RankStep Delayed(RankStep step, const StepDelay& delay) {
+  const int64_t own_ns = delay.begin_ns + delay.own_ns;
+  const int64_t job_ns = delay.begin_ns + delay.job_ns;
+  step.begin_ns += delay.begin_ns;
+  step.execute_ns += own_ns;
+  step.core_ns += own_ns;
+  step.host_barrier.enter_ns += own_ns;
+  step.host_barrier.exit_ns += job_ns;
+  step.device_start_ns += job_ns;
+  step.device_barrier.enter_ns += job_ns;
+  step.device_barrier.exit_ns += job_ns;
+  for (BarrierTimes& collective : step.collectives) {
+    collective.enter_ns += job_ns;
+    collective.exit_ns += job_ns;
+  }
+  step.device_stop_ns += job_ns;
+  return step;
+}
+
 Schedule::Schedule(const ScheduleOptions& options)
     : options_(options),
       random_(options.seed),
       host_unit_ns_(std::min(options.period_ns, kHostUnitMaxNs)),
-      period_ns_(options.period_ns +
+      period_ns_(options.period_ns + options.host_work_ns +
                  (options.straggler_rank >= 0
                       ? options.straggler_extra_ns * (kFirstCollective + options.collectives)
                       : 0)) {}
@@ -51,7 +70,7 @@ int64_t Schedule::Lateness(uint64_t step, uint32_t rank) const {
 int64_t Schedule::HostEnter(uint64_t step, uint32_t rank) const {
   const double launch = random_.Between(0.205, 0.215, {kExecute, step, rank});
   return StepBegin(step) + static_cast<int64_t>(launch * static_cast<double>(host_unit_ns_)) +
-         Lateness(step, rank);
+         options_.host_work_ns + Lateness(step, rank);
 }
 
 int64_t Schedule::DeviceStart(uint64_t step, uint32_t rank) const {

@@ -44,6 +44,7 @@ struct ScheduleOptions {
   int64_t start_at_ns = 0;   // true time of step 0
   int64_t period_ns = 0;     // of one step, before a straggler stretches it
   uint32_t collectives = 0;  // per step
+  int64_t host_work_ns = 0;  // per step and rank, before nrt_execute; makes a step longer
   int64_t straggler_rank = -1;
   int64_t straggler_extra_ns = 0;  // how late that rank enters each barrier …
   int64_t straggler_after_ns = 0;  // … of steps that begin so long after the first one
@@ -66,6 +67,16 @@ struct RankStep {
   std::vector<BarrierTimes> collectives;  // cc_running
   int64_t device_stop_ns;
 };
+
+// How much later than computed a step is, because measured work took longer than planned.
+struct StepDelay {
+  int64_t begin_ns = 0;  // of the whole step, because of the steps before
+  int64_t own_ns = 0;    // of this rank, from nrt_execute until it enters the host barrier
+  int64_t job_ns = 0;    // of all ranks once they leave that barrier: the last one's own_ns
+};
+
+// The same step later.
+RankStep Delayed(RankStep step, const StepDelay& delay);
 
 // The virtual true time that all ranks of a job share. Each process computes it alone from the same
 // options and comes to the same result, so that a barrier holds across processes and instances: no

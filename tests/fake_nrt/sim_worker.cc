@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -49,6 +51,7 @@ ScheduleOptions ScheduleOf(const SimOptions& options) {
           .start_at_ns = options.start_at_ns,
           .period_ns = options.period_ns(),
           .collectives = options.mix.collectives,
+          .host_work_ns = options.host_work_us * 1000,
           .straggler_rank = options.straggler_rank,
           .straggler_extra_ns = options.straggler_extra_us * 1000,
           .straggler_after_ns = static_cast<int64_t>(options.straggler_after_s * 1e9)};
@@ -57,6 +60,12 @@ ScheduleOptions ScheduleOf(const SimOptions& options) {
 const WorkloadForms& Forms() {
   static const WorkloadForms* forms = new WorkloadForms();
   return *forms;
+}
+
+int64_t ThreadCpuNow() {
+  timespec used = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return used.tv_sec * 1'000'000'000 + used.tv_nsec;
 }
 
 // Waits for a signal, for the cores or for the deadline.
@@ -131,22 +140,68 @@ SimCore::SimCore(const Schedule& schedule, const WorkloadForms& forms, GroundTru
 void SimCore::Run() {
   thread_id_ = static_cast<uint64_t>(gettid());
   EmitAll(planner_.PlanLoad(TrueNow()));
-  uint64_t step = schedule_.FirstStepFrom(TrueNow());
+  // The others wait in a meeting for whoever comes late.
+  uint64_t step = options_.meeting == nullptr ? schedule_.FirstStepFrom(TrueNow()) : 0;
   while (planner_.exec_id() < options_.executions) {
     // A workload that cannot keep up with its schedule ends in time too.
-    if (schedule_.StepBegin(step) >= options_.end_ns) break;
+    if (schedule_.StepBegin(step) + delay_ns_ >= options_.end_ns) break;
     if (TrueNow() - schedule_.period_ns() >= options_.end_ns) break;
     if (planner_.exec_id() == options_.communicator_after) options_.join_communicator();
-    if (stop_.WaitUntil(schedule_.StepBegin(step))) break;
+    if (stop_.WaitUntil(schedule_.StepBegin(step) + delay_ns_)) break;
     const std::string& stall_file = options_.stall_file;
     if (!stall_file.empty() && access(stall_file.c_str(), F_OK) == 0)
-      return Stall(planner_.Plan(step), "nc_exec_running");
-    if (MustWait()) return Stall(planner_.Plan(step), "enc_barrier");
-    const bool can_continue = EmitAll(planner_.Plan(step++));
+      return Stall(planner_.Plan(step, {.begin_ns = delay_ns_}), "nc_exec_running");
+    if (MustWait()) return Stall(planner_.Plan(step, {.begin_ns = delay_ns_}), "enc_barrier");
+    const bool can_continue = Execute(step++);
     truth_.Flush();
     if (!can_continue) break;
   }
   truth_.Flush();
+}
+
+bool SimCore::Execute(uint64_t step) {
+  return options_.meeting == nullptr ? EmitAll(planner_.Plan(step)) : ExecuteWithOthers(step);
+}
+
+bool SimCore::ExecuteWithOthers(uint64_t step) {
+  const uint32_t rank = options_.planner.rank;
+  const RankStep computed = schedule_.Rank(step, rank);
+  const auto count_until = [](std::span<const PlannedEvent> events, int64_t last_ns) {
+    const auto end = std::partition_point(
+        events.begin(), events.end(),
+        [last_ns](const PlannedEvent& event) { return event.emit_ns <= last_ns; });
+    return static_cast<size_t>(end - events.begin());
+  };
+  StepDelay delay = {.begin_ns = delay_ns_};
+  const int64_t work_end_ns = computed.execute_ns + delay.begin_ns;
+  std::span<const PlannedEvent> events = planner_.Plan(step, delay);
+  const size_t prepared = count_until(events, work_end_ns - options_.measured_work_ns - 1);
+  if (!EmitAll(events.first(prepared))) return false;
+
+  if (options_.measured_work_ns > 0) {
+    if (stop_.WaitUntil(work_end_ns - options_.measured_work_ns)) return false;
+    delay.own_ns = Work(work_end_ns);
+  }
+  options_.meeting->Arrive(step, rank, delay.own_ns);
+  delay.job_ns = delay.own_ns;
+  events = planner_.Replan(step, delay);
+  const size_t entered = count_until(events, Delayed(computed, delay).host_barrier.enter_ns);
+  if (!EmitAll(events.subspan(prepared, entered - prepared))) return false;
+
+  const std::optional<int64_t> latest_ns = options_.meeting->WaitForAll(step, stop_);
+  if (!latest_ns) return false;
+  delay.job_ns = *latest_ns;
+  delay_ns_ += *latest_ns;
+  return EmitAll(planner_.Replan(step, delay).subspan(entered));
+}
+
+int64_t SimCore::Work(int64_t planned_end_ns) const {
+  const int64_t end_ns = ThreadCpuNow() + options_.measured_work_ns;
+  volatile uint64_t sum = 0;
+  while (ThreadCpuNow() < end_ns) {
+    for (uint64_t i = 0; i < 1000; ++i) sum = sum + i;
+  }
+  return std::max<int64_t>(0, TrueNow() - planned_end_ns);
 }
 
 // Executions have the same numbers on all cores of a job that began together.
@@ -198,11 +253,18 @@ NrtWorker::NrtWorker(const SimOptions& options)
     : options_(WithStart(options)),
       schedule_(ScheduleOf(options_)),
       truth_(options.ground_truth),
+      meeting_(options.meeting_file.empty()
+                   ? nullptr
+                   : std::make_unique<StepMeeting>(options.meeting_file, options.world_size)),
       profiler_(options.profiler) {}
 
 int NrtWorker::Run(int signal_fd) {
   if (!truth_.ok()) {
     std::fprintf(stderr, "sim_worker: cannot write %s\n", options_.ground_truth.c_str());
+    return 1;
+  }
+  if (meeting_ != nullptr && !meeting_->ok()) {
+    std::fprintf(stderr, "sim_worker: cannot map %s\n", options_.meeting_file.c_str());
     return 1;
   }
   if (options_.no_init) {
@@ -279,6 +341,8 @@ void NrtWorker::BuildCores() {
     }
     if (options_.executions > 0) core.executions = options_.executions;
     core.wait_file = options_.wait_file;
+    core.meeting = meeting_.get();
+    if (options_.does_host_work) core.measured_work_ns = options_.host_work_us * 1000;
     if (options_.stall_rank == static_cast<int64_t>(options_.rank_start + nc)) {
       core.stall_file = options_.stall_file;
     }

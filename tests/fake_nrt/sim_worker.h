@@ -15,6 +15,7 @@
 #include "tests/fake_nrt/own_profiler.h"
 #include "tests/fake_nrt/sim_options.h"
 #include "tests/fake_nrt/sim_schedule.h"
+#include "tests/fake_nrt/step_meeting.h"
 #include "tests/fake_nrt/stop_signal.h"
 
 namespace neurontrace {
@@ -65,6 +66,8 @@ struct SimCoreOptions {
   std::string stall_file;                    // once it is there, an execution stops in its middle
   uint64_t communicator_after = UINT64_MAX;  // executions before join_communicator is called
   std::function<void()> join_communicator;
+  StepMeeting* meeting = nullptr;  // of all ranks in each step; outlives the core
+  int64_t measured_work_ns = 0;    // of processor time in each step; needs a meeting
 };
 
 // One logical core at work: emits its executions in real time, each event at about its stamped time
@@ -83,6 +86,12 @@ class SimCore {
   uint64_t executions() const { return planner_.exec_id(); }
 
  private:
+  // The events of a step, with all others where there is a meeting. False when the stop signal
+  // came.
+  bool Execute(uint64_t step);
+  bool ExecuteWithOthers(uint64_t step);
+  // Uses the processor, and returns how much later than planned it was done.
+  int64_t Work(int64_t planned_end_ns) const;
   // False when the stop signal came.
   bool EmitAll(std::span<const PlannedEvent> events);
   void Emit(const PlannedEvent& event);
@@ -96,6 +105,7 @@ class SimCore {
   ExecutionPlanner planner_;
   TruthWriter truth_;
   uint64_t thread_id_ = 0;
+  int64_t delay_ns_ = 0;  // of the next step, because of all before
   uint64_t emitted_ = 0;
   uint64_t accepted_ = 0;
 };
@@ -119,6 +129,7 @@ class NrtWorker {
   const SimOptions options_;
   Schedule schedule_;
   GroundTruth truth_;
+  std::unique_ptr<StepMeeting> meeting_;
   OwnProfiler profiler_;
   StopSignal stop_;
   std::vector<std::unique_ptr<SimCore>> cores_;

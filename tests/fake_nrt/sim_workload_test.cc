@@ -7,12 +7,16 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "lib/base/temporary_directory.h"
 #include "tests/fake_nrt/execution_planner.h"
 #include "tests/fake_nrt/sim_schedule.h"
+#include "tests/fake_nrt/step_meeting.h"
+#include "tests/fake_nrt/stop_signal.h"
 #include "tests/fake_nrt/workload_forms.h"
 #include "tests/fake_nrt/workload_mix.h"
 
@@ -62,6 +66,38 @@ TEST(ScheduleTest, NobodyLeavesABarrierBeforeTheLastOneEntered) {
         }
       }
     }
+  }
+}
+
+TEST(ScheduleTest, NobodyLeavesABarrierBeforeADelayedRankEntered) {
+  ScheduleOptions options = Job(8, 50 * kMs, 3);
+  options.host_work_ns = 4 * kMs;
+  const Schedule schedule(options);
+  int64_t begin_ns = 0;
+  for (uint64_t step = 0; step < 20; ++step) {
+    const int64_t latest_ns = static_cast<int64_t>(step % 3) * 70 * kMs;
+    std::vector<std::vector<BarrierTimes>> ranks;
+    int64_t stop_ns = 0;
+    for (uint32_t rank = 0; rank < 8; ++rank) {
+      const StepDelay delay = {
+          .begin_ns = begin_ns, .own_ns = rank == 3 ? latest_ns : 0, .job_ns = latest_ns};
+      const RankStep times = Delayed(schedule.Rank(step, rank), delay);
+      ASSERT_GE(times.execute_ns - times.begin_ns, options.host_work_ns);
+      ASSERT_LE(times.host_barrier.enter_ns, times.device_start_ns);
+      stop_ns = std::max(stop_ns, times.device_stop_ns);
+      ranks.push_back(Barriers(times));
+    }
+    for (size_t b = 0; b < ranks[0].size(); ++b) {
+      int64_t last_enter = INT64_MIN;
+      int64_t first_exit = INT64_MAX;
+      for (const std::vector<BarrierTimes>& rank : ranks) {
+        last_enter = std::max(last_enter, rank[b].enter_ns);
+        first_exit = std::min(first_exit, rank[b].exit_ns);
+      }
+      ASSERT_LT(last_enter, first_exit) << "step " << step << " barrier " << b;
+    }
+    begin_ns += latest_ns;
+    ASSERT_LT(stop_ns, schedule.StepBegin(step + 1) + begin_ns) << "the next step begins later";
   }
 }
 
@@ -174,6 +210,27 @@ TEST_P(PlannerTest, StaysInsideItsStepInOrder) {
   }
 }
 
+TEST_P(PlannerTest, ALaterPlanOfAStepKeepsWhatCameBeforeTheDelay) {
+  for (uint64_t step = 0; step < 60; ++step) {
+    const int64_t enter_ns = schedule_.Rank(step, 2).host_barrier.enter_ns;
+    const auto events = planner_.Plan(step);
+    const std::vector<PlannedEvent> before(events.begin(), events.end());
+    const uint64_t execution = planner_.exec_id();
+    const auto later = planner_.Replan(step, {.job_ns = 80 * kMs});
+    ASSERT_EQ(planner_.exec_id(), execution);
+    ASSERT_EQ(later.size(), before.size());
+    size_t same = 0;
+    for (; before[same].emit_ns <= enter_ns; ++same) {
+      EXPECT_EQ(later[same].emit_ns, before[same].emit_ns);
+      EXPECT_EQ(later[same].tracking_id, before[same].tracking_id);
+      EXPECT_EQ(later[same].timestamp_ns, before[same].timestamp_ns);
+      EXPECT_EQ(later[same].values, before[same].values);
+    }
+    EXPECT_STREQ(before[same - 1].form.event_type, "enc_barrier");
+    ASSERT_GT(later[same].emit_ns, enter_ns + 79 * kMs);
+  }
+}
+
 TEST_P(PlannerTest, EverySpanIsStartedAndStoppedOnceAndHostSpansNest) {
   std::set<uint64_t> tracking_ids;
   for (uint64_t step = 3; step < 8; ++step) {  // none of the occasional events
@@ -246,6 +303,33 @@ INSTANTIATE_TEST_SUITE_P(Mixes, PlannerTest,
                                            PlanCase{"graph", 100 * kMs, 2, true},
                                            PlanCase{"graph", kMs / 10, 2, false},
                                            PlanCase{"bare", 10 * kMs, 1, true}));
+
+TEST(StepMeetingTest, ReportsHowLateTheLastOneIs) {
+  const TemporaryDirectory directory;
+  const StopSignal stop;
+  StepMeeting here(directory.path() + "/meeting", 3);
+  StepMeeting there(directory.path() + "/meeting", 3);
+  ASSERT_TRUE(here.ok() && there.ok());
+  for (uint64_t step = 0; step < 5; ++step) {
+    const auto late_ns = static_cast<int64_t>(step) * kMs;
+    here.Arrive(step, 0, 0);
+    there.Arrive(step, 2, late_ns);
+    here.Arrive(step, 1, kMs);
+    EXPECT_EQ(here.WaitForAll(step, stop), std::max(late_ns, kMs));
+    EXPECT_EQ(there.WaitForAll(step, stop), std::max(late_ns, kMs));
+  }
+}
+
+TEST(StepMeetingTest, WaitsForTheMissingUntilItIsStopped) {
+  const TemporaryDirectory directory;
+  StopSignal stop;
+  StepMeeting meeting(directory.path() + "/meeting", 2);
+  ASSERT_TRUE(meeting.ok());
+  meeting.Arrive(0, 0, 0);
+  stop.Raise();
+  EXPECT_EQ(meeting.WaitForAll(0, stop), std::nullopt);
+  EXPECT_FALSE(StepMeeting("/", 2).ok());
+}
 
 TEST(WorkloadMixTest, EagerHasTheSpansOfThePublishedCapture) {
   // 4 ranks and 5 executions had 9,634 spans.

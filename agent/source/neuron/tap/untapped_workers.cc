@@ -126,9 +126,8 @@ void UntappedWorkers::AddRound() {
     }
   }
   // Otherwise the set would grow with every process of the node.
-  std::erase_if(had_tap_, [this](const ProcessKey& key) {
-    return !proc_.Lives(key.first, key.second);
-  });
+  std::erase_if(had_tap_,
+                [this](const ProcessKey& key) { return !proc_.Lives(key.first, key.second); });
 }
 
 // Returns whether the process looks for an agent on another socket, and there is one.

@@ -52,14 +52,6 @@ int64_t MonotonicNs() {
       .count();
 }
 
-bool IsThere(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-
-// Returns a variable of the environment; "" if it is not set.
-const char* Environment(const char* name) {
-  const char* const value = getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 }  // namespace
 
 RecordSession::RecordSession(Context& context, const RecordOptions& options)
@@ -78,8 +70,8 @@ RecordSession::~RecordSession() = default;
 
 absl::Status RecordSession::Begin() {
   // The checks before the directory exists fail as a shell would, with its exit codes.
-  program_ = FindProgram(options_.command[0], Environment("PATH"));
-  if (program_.empty() || !IsThere(program_)) {
+  program_ = FindProgram(options_.command[0], EnvironmentVariable("PATH"));
+  if (program_.empty() || !FileExists(program_)) {
     exit_code_ = kExitCommandMissing;
     return NotFound("{}: command not found", options_.command[0]);
   }
@@ -87,7 +79,7 @@ absl::Status RecordSession::Begin() {
     exit_code_ = kExitCannotRun;
     return FailedPrecondition("{} cannot be run: {}", program_, strerror(errno));
   }
-  ASSIGN_OR_RETURN(const RecordPrograms programs, FindRecordPrograms(options_.places, IsThere));
+  ASSIGN_OR_RETURN(const RecordPrograms programs, FindRecordPrograms(options_.places, FileExists));
   RETURN_IF_ERROR(CheckOutputPlace(options_.path, MakesManyFiles(options_.request)));
   ASSIGN_OR_RETURN(directory_, ScratchDirectory::Make(options_.directory));
   // The kernel limits the length of a socket path.
@@ -97,7 +89,7 @@ absl::Status RecordSession::Begin() {
   }
   char* const tap = realpath(programs.tap.c_str(), nullptr);  // the command may change directory
   const std::string preload =
-      WithPreload(tap == nullptr ? programs.tap : tap, Environment("LD_PRELOAD"));
+      WithPreload(tap == nullptr ? programs.tap : tap, EnvironmentVariable("LD_PRELOAD"));
   free(tap);
   // The process of the command is forked before any thread exists: gRPC and the watcher start
   // threads.

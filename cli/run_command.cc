@@ -29,14 +29,6 @@ struct RunArguments {
   std::string kineto_directory;
 };
 
-bool IsThere(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-
-// Returns a variable of the environment; "" if it is not set.
-std::string Environment(const char* name) {
-  const char* const value = getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // Returns the absolute path without symbolic links, as the command may change its directory; the
 // path itself if that fails.
 std::string AbsolutePath(const std::string& path) {
@@ -52,12 +44,12 @@ std::string AbsolutePath(const std::string& path) {
 std::vector<TracedCommand::Variable> WorkerVariables(const RunArguments& arguments,
                                                      const std::string& tap) {
   std::vector<TracedCommand::Variable> variables = {
-      {"LD_PRELOAD", WithPreload(tap, Environment("LD_PRELOAD"))}};
+      {"LD_PRELOAD", WithPreload(tap, EnvironmentVariable("LD_PRELOAD"))}};
   if (!arguments.agent_socket.empty()) {
     variables.push_back({"NEURONTRACE_AGENT_SOCKET", arguments.agent_socket});
   }
   const std::string annotate = tap.substr(0, tap.rfind('/') + 1) + kAnnotateName;
-  if (Environment("NVTX_INJECTION64_PATH").empty() && IsThere(annotate)) {
+  if (EnvironmentVariable("NVTX_INJECTION64_PATH").empty() && FileExists(annotate)) {
     variables.push_back({"NVTX_INJECTION64_PATH", annotate});
   }
   if (!arguments.kineto_directory.empty()) {
@@ -71,9 +63,9 @@ std::vector<TracedCommand::Variable> WorkerVariables(const RunArguments& argumen
 // again every few seconds.
 void WarnWithoutAgent(const Context& context, const RunArguments& arguments) {
   std::string socket = arguments.agent_socket;
-  if (socket.empty()) socket = Environment("NEURONTRACE_AGENT_SOCKET");
+  if (socket.empty()) socket = EnvironmentVariable("NEURONTRACE_AGENT_SOCKET");
   if (socket.empty()) socket = kUsualSocket;
-  if (context.quiet || IsThere(socket)) return;
+  if (context.quiet || FileExists(socket)) return;
   Print(stderr,
         "neurontrace: there is no agent at {}; nothing is recorded until one starts there. Set "
         "another socket with --agent-socket PATH\n",
@@ -91,15 +83,15 @@ int RunWorkers(const Context& context, const RunArguments& arguments) {
   }
   ProgramPlaces places = arguments.places;
   places.own_directory = OwnDirectory();
-  const std::string tap = FindTap(places, IsThere);
+  const std::string tap = FindTap(places, FileExists);
   if (tap.empty()) {
     Fail(NotFound("there is no {}; set the tap library with --tap FILE or NEURONTRACE_TAP",
                   places.tap.empty() ? "libneurontrace_tap.so beside this program or in its ../lib"
                                      : places.tap));
     return kExitRecordFailed;
   }
-  const std::string program = FindProgram(context.command_line[0], Environment("PATH"));
-  if (program.empty() || !IsThere(program)) {
+  const std::string program = FindProgram(context.command_line[0], EnvironmentVariable("PATH"));
+  if (program.empty() || !FileExists(program)) {
     Fail(NotFound("{}: command not found", context.command_line[0]));
     return kExitCommandMissing;
   }

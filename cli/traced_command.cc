@@ -67,6 +67,13 @@ bool IsProgram(const std::string& path) {
 
 }  // namespace
 
+bool FileExists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+std::string EnvironmentVariable(const char* name) {
+  const char* const value = getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 std::string FindProgram(const std::string& name, const std::string& path) {
   if (name.find('/') != std::string::npos) return name;
   std::string found;  // a file that cannot be executed is better than none: it says so

@@ -21,6 +21,12 @@ enum RecordExitCode : int {
   kExitCommandMissing = 127,  // the command does not exist
 };
 
+// Returns whether the file exists, of whatever type.
+bool FileExists(const std::string& path);
+
+// Returns a variable of this process's environment; "" if it is not set.
+std::string EnvironmentVariable(const char* name);
+
 // Returns the path that a shell would run for `name`: itself if it has a slash, else the first
 // match in `path` (a PATH). "" if there is none.
 std::string FindProgram(const std::string& name, const std::string& path);

@@ -87,7 +87,7 @@ class OurHeaders(Tree):
         self.write("agent/control/control.cc", '#include "agent/source/neuron/decode/decoder.h"\n')
         self.assert_clean()
         self.write("agent/source/framework/reader.cc", '#include "agent/source/neuron/decode/decoder.h"\n')
-        self.assert_one("agent/source/framework/reader.cc:1", "agent/source/framework may include only agent/source ")
+        self.assert_one("agent/source/framework/reader.cc:1", "agent/source/framework may include only agent/source")
 
     def test_generated_messages_count_as_proto(self):
         self.write("lib/wire/codec.cc", '#include "neurontrace/v1/chunk.pb.h"\n')

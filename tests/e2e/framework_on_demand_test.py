@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import suite
-from fleet import Process
+from fleet import Process, wait_until
 from fleet_case import FleetCase
 from ground_truth import read_events
 
@@ -41,6 +41,12 @@ class FrameworkOnDemandTest(FleetCase):
         worker.wait_for_line("ready")
         return worker
 
+    def wait_until_plannable(self, workers):
+        """Until the aggregator knows the clock of the instance: it cannot plan a moment on it before."""
+        self.fleet.wait_for_workers(workers)
+        wait_until(lambda: "\nneurontrace_aggregator_clock_bound_seconds{" in self.fleet.aggregator.ask("/metrics")[1],
+                   "the aggregator's model of the clock")
+
     def capture(self, *options, code):
         done = self.fleet.cli("--output", "json", "capture", *options, check=False)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
@@ -55,7 +61,7 @@ class FrameworkOnDemandTest(FleetCase):
         good = self.start_torch("record", KINETO_USE_DAEMON="1")
         busy = self.start_torch("busy", KINETO_USE_DAEMON="1")
         silent = self.start_torch("record")
-        self.fleet.wait_for_workers(3)
+        self.wait_until_plannable(3)
         capture = self.capture("--duration", "2s", "--framework", code=3)
         self.assertEqual(self.outcomes_by_pid(capture),
                          {good.pid: "FILE_SEEN", busy.pid: "BUSY", silent.pid: "NOT_LISTENING"})
@@ -83,7 +89,7 @@ class FrameworkOnDemandTest(FleetCase):
     def test_all_record_and_the_capture_is_complete(self):
         self.start_kineto_agent()
         workers = [self.start_torch("record", KINETO_USE_DAEMON="1") for _ in range(2)]
-        self.fleet.wait_for_workers(2)
+        self.wait_until_plannable(2)
         capture = self.capture("--duration", "1s", "--framework=pytorch", code=0)
         self.assertEqual(self.outcomes_by_pid(capture), {worker.pid: "FILE_SEEN" for worker in workers})
 

@@ -30,6 +30,8 @@ class OneTraceRecorder final : public FrameworkRecorder {
 
 class FrameworkOnDemandTest : public FrameworkSourceTest {
  protected:
+  // Captures leave their recorder, which is declared here and would end first.
+  ~FrameworkOnDemandTest() override { source_.reset(); }
   void StartAsking() {
     participants_.workers = {{.instance_id = "i-1", .boot_id = "boot", .pid = 7}};
     spec_.filter.frameworks = {"pytorch"};

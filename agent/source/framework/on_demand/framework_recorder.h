@@ -19,6 +19,9 @@ struct FrameworkOrder {
   std::vector<WorkerIdentity> workers;
   // By time: from this moment of CLOCK_REALTIME for `duration_ns`.
   uint64_t begin_realtime_ns = 0;
+  // False if the order came without a moment and begins at once: the aggregator did not know this
+  // host's clock when it planned, or the capture began while the agent was away.
+  bool is_planned = true;
   uint64_t duration_ns = 0;
   // By optimizer steps, if `steps` is not 0: from `first_step` on. With 0 as the first step, from
   // the next step that the framework can begin at. The times above are not used then.

@@ -244,6 +244,10 @@ std::string KinetoRecorder::DetailOf(const Capture& capture, const Target& targe
     case KinetoState::kBusy:
       return "its profiler was in use, for instance by the program itself or by another capture";
     case KinetoState::kTooLate:
+      if (!capture.order.is_planned) {
+        return "the order came without a moment ahead, because this host's clock was not known yet "
+               "or the agent was away; repeat the capture in a few seconds";
+      }
       return capture.stopped_early ? "the capture was stopped before the worker asked for orders"
                                    : "it did not ask for orders before the planned moment";
     case KinetoState::kNotListening:

@@ -135,6 +135,17 @@ TEST_F(KinetoRecorderTest, KnowsByItsRhythmWhoCannotMakeTheMoment) {
   EXPECT_THAT(Ask(40), IsEmpty());
 }
 
+TEST_F(KinetoRecorderTest, AnOrderWithoutAMomentAheadSaysWhyNobodyCanMakeIt) {
+  FrameworkOrder order = Order({Worker(40)}, 0);
+  order.is_planned = false;
+  Ask(40);
+  recorder_.Begin(order);
+  EXPECT_THAT(Ask(40), IsEmpty());
+  Pass(kSecond);
+  EXPECT_EQ(StateOf(40), State::kTooLate);
+  EXPECT_THAT(TraceOf(40).detail, HasSubstr("clock was not known yet"));
+}
+
 TEST_F(KinetoRecorderTest, AWorkerThatNeverAskedDoesNotListen) {
   recorder_.Begin(Order({Worker(40)}));
   Pass(8 * kSecond);

@@ -35,6 +35,7 @@ void OnDemandCapture::Begin(const PlannedMoment& moment) {
   FrameworkOrder order{.capture_id = capture_id_,
                        .workers = known_,
                        .begin_realtime_ns = moment.realtime_ns,
+                       .is_planned = moment.named,
                        .duration_ns = spec_.timing.duration_ns,
                        .first_step = spec_.filter.framework_first_step,
                        .steps = spec_.filter.framework_steps,

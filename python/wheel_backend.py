@@ -27,7 +27,7 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 PROTOC_VERSION = "3.21"
-MESSAGES = ("vocabulary", "chunk", "trigger", "agent_gateway", "certificate", "insight", "operator_service")
+SERVICE = "neurontrace/v1/operator_service.proto"
 EARLIEST_ZIP_TIME = 315532800  # 1980, the first date that a zip can hold
 
 
@@ -56,13 +56,23 @@ def generate(directory):
     if not found.startswith(PROTOC_VERSION + "."):
         raise BuildError(f"protoc is {found}; only {PROTOC_VERSION} makes code for protobuf 3.20 to 7")
     proto = ROOT / "proto"
-    files = [str(proto / "neurontrace" / "v1" / f"{name}.proto") for name in MESSAGES]
+    files = [str(proto / name) for name in _with_imports(proto, SERVICE)]
     subprocess.run([protoc, "-I", str(proto), f"--python_out={directory}", f"--pyi_out={directory}",
                     f"--plugin=protoc-gen-grpc_python={plugin}", *files], check=True)
     subprocess.run([protoc, "-I", str(proto), f"--grpc_python_out={directory}",
-                    f"--plugin=protoc-gen-grpc_python={plugin}", files[-1]], check=True)
+                    f"--plugin=protoc-gen-grpc_python={plugin}", str(proto / SERVICE)], check=True)
     package = pathlib.Path(directory, "neurontrace", "v1")
     (package / "__init__.py").write_text('"""Generated from proto/neurontrace/v1."""\n', encoding="utf-8")
+
+
+def _with_imports(proto, name):
+    """Returns the file and all of ours that it imports, directly or not."""
+    found = [name]
+    for file in found:  # grows while it is read
+        text = (proto / file).read_text(encoding="utf-8")
+        found += [other for other in re.findall(r'^import "(neurontrace/[^"]+)";', text, re.MULTILINE)
+                  if other not in found]
+    return found
 
 
 def _metadata(project, readme):

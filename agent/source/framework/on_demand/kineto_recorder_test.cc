@@ -135,7 +135,7 @@ TEST_F(KinetoRecorderTest, KnowsByItsRhythmWhoCannotMakeTheMoment) {
   EXPECT_THAT(Ask(40), IsEmpty());
 }
 
-TEST_F(KinetoRecorderTest, AnOrderWithoutAMomentAheadSaysWhyNobodyCanMakeIt) {
+TEST_F(KinetoRecorderTest, AnOrderWithoutAMomentAheadReportsTheReason) {
   FrameworkOrder order = Order({Worker(40)}, 0);
   order.is_planned = false;
   Ask(40);

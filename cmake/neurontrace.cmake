@@ -115,13 +115,14 @@ function(nt_test_name name)
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_TEST_NAMES ${name})
 endfunction()
 
-# nt_test(NAME [HOT] [THREADS] [RELEASE] SRCS a_test.cc … DEPS target …): a GoogleTest binary, one CTest entry, label "unit", built
-# by the target unit_tests. It is not optimised unless it is HOT, which does hard work itself.
+# nt_test(NAME [HOT] [LONG] [THREADS] [RELEASE] SRCS a_test.cc … DEPS target …): a GoogleTest binary, one CTest entry, label
+# "unit", built by the target unit_tests. It is not optimised unless it is HOT, which does hard work itself.
+# LONG: under sanitizers it takes half a minute or more, and begins early.
 # THREADS: it starts threads. ThreadSanitizer's build has no other tests.
 # RELEASE: continuous integration runs it in the release build too (step unit_release): it needs a library that has no build
 # with sanitizers, or draws more cases there.
 function(nt_test name)
-  cmake_parse_arguments(ARG "HOT;THREADS;RELEASE" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT;LONG;THREADS;RELEASE" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   if(ARG_HOT)
@@ -148,7 +149,7 @@ function(nt_test name)
     set_property(GLOBAL APPEND PROPERTY NEURONTRACE_RELEASE_TEST_TARGETS ${name})
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout})
-  if(ARG_HOT)  # the long ones first, so that none of them runs alone at the end
+  if(ARG_HOT OR ARG_LONG)  # the long ones first, so that none of them runs alone at the end
     set_tests_properties(${name} PROPERTIES COST 50)
   endif()
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_UNIT_TEST_TARGETS ${name})

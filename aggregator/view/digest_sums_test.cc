@@ -138,7 +138,7 @@ class DigestSummariesTest : public DigestFixture {
   }
 
   void CompareSumsEverywhere(int windows, bool has_self) {
-    for (int i = 0; i < windows; ++i) {
+    for (int i = 0; i < Drawn(windows); ++i) {
       const uint64_t from_ns = i == 0 ? kBase : kBase + random_() % kLengthNs;
       const uint64_t to_ns =
           i == 0 ? kBase + 2 * kLengthNs : from_ns + 1 + random_() % (2 * kLengthNs);
@@ -150,7 +150,7 @@ class DigestSummariesTest : public DigestFixture {
   }
 
   void CompareMapsEverywhere(int windows) {
-    for (int i = 0; i < windows; ++i) {
+    for (int i = 0; i < Drawn(windows); ++i) {
       const uint64_t from_ns = i == 0 ? kBase : kBase + random_() % (kLengthNs / 2);
       const uint64_t column_ns = 5'000'000 + random_() % 20'000'000;
       for (const auto metric :

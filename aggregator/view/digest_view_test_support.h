@@ -19,6 +19,7 @@
 #include "aggregator/view/digest_feed.h"
 #include "aggregator/view/selected_streams.h"
 #include "aggregator/view/view_test_support.h"
+#include "lib/base/sanitizers.h"
 
 namespace neurontrace {
 
@@ -42,6 +43,9 @@ struct ScriptEvent {
 class DigestFixture : public ViewFixture {
  protected:
   static constexpr uint64_t kLengthNs = 1'500'000'000;  // within the lookback of a reader
+
+  // Returns how many of so many windows are drawn: a tenth under sanitizers, and at least one.
+  static constexpr int Drawn(int windows) { return kUnderSanitizer ? (windows + 9) / 10 : windows; }
 
   void SetUp() override {
     source_.description().id = TestCaptureId(1);

@@ -11,9 +11,21 @@ from fleet import wait_until
 
 
 class DeliveryTest(DeliveryCase):
-    def test_export_uses_vendor_directories_with_manifest(self):
-        self.start()
+    def test_exports_on_request_and_standing_ones_survive_a_restart(self):
+        """One capture for both: a standing export waits until its clocks are final, as does what resumes."""
+        rule = f'{{name = "all", to = "{self.root}/standing", formats = ["perfetto", "summary-json"]}}'
+        self.start("--standing-export", rule)
         capture_id = self.capture({"neff_ab_vnc_0.neff": bytes(range(256)) * 5000, "trace_info.pb": b"info"})
+        self.fleet.aggregator.stop()  # before its clocks are final
+        self.start("--standing-export", rule)
+        destination = self.check_vendor_directories(capture_id)
+        manifest = self.root / "standing" / f"neurontrace_{capture_id}" / "manifest.json"
+        wait_until(manifest.exists, "the standing export", 120)
+        self.check_whole(self.root / "standing", capture_id)
+        self.check_resumes(capture_id, destination)
+
+    def check_vendor_directories(self, capture_id):
+        """Exports the capture with a manifest into directories named as the vendor's tools do; returns the destination."""
         destination = self.root / "runs" / "7"
         done = self.fleet.cli("export", capture_id, "--to", destination, "--format", "perfetto", "--format", "json")
         self.assertIn(f"{destination}/neurontrace_{capture_id}/manifest.json", done.stdout)
@@ -33,12 +45,12 @@ class DeliveryTest(DeliveryCase):
         delivered = destination / f"neurontrace_{capture_id}" / "system_profile.json"
         self.assertEqual(len(json.loads(own.read_text())["trace_event"]),
                          len(json.loads(delivered.read_text())["trace_event"]))
-        self.check_resumes(capture_id, destination)
+        return destination
 
     def check_resumes(self, capture_id, destination):
         """The same again writes what is not there, and no more."""
         wait_until(lambda: not self.fleet.cli_json("export", capture_id, "--to", destination).get("notes"),
-                   "final clocks", 90)
+                   "final clocks", 90, every=1)
         before = {path: path.stat().st_mtime_ns for path in destination.rglob("*.pftrace")}
         again = self.fleet.cli_json("export", capture_id, "--to", destination)
         self.assertEqual(int(again.get("files_written", 0)), 0)
@@ -105,16 +117,6 @@ class DeliveryTest(DeliveryCase):
         done = self.fleet.cli(*export, codes=(3,))
         self.assertIn(f"artifact {name} is damaged", done.stdout + done.stderr)
         self.check_whole(self.root, capture_id)
-
-    def test_a_standing_export_writes_what_ends_and_survives_a_restart(self):
-        rule = f'{{name = "all", to = "{self.root}/standing", formats = ["perfetto", "summary-json"]}}'
-        self.start("--standing-export", rule)
-        capture_id = self.capture()
-        self.fleet.aggregator.stop()  # before its clocks are final
-        self.start("--standing-export", rule)
-        manifest = self.root / "standing" / f"neurontrace_{capture_id}" / "manifest.json"
-        wait_until(manifest.exists, "the standing export", 120)
-        self.check_whole(self.root / "standing", capture_id)
 
 
 if __name__ == "__main__":

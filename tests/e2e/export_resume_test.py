@@ -33,7 +33,7 @@ class ExportResumeTest(FleetCase):
             worker.stop()
         whole = self.fleet.dir / "whole.jsonl"
         wait_until(lambda: not self.fleet.cli_json("export", capture_id, "--format", "events", "-o", whole,
-                                                   codes=(0, 3)).get("notes"), "final clocks", 120)
+                                                   codes=(0, 3)).get("notes"), "final clocks", 120, every=1)
         self.whole = whole.read_bytes()
         self.assertGreater(len(self.whole), 16 * RECEIVED_BYTES, "more than the network holds at once")
         return capture_id

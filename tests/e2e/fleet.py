@@ -24,8 +24,8 @@ class FleetError(Exception):
     """Something did not come up or did not answer in time; the message names its log."""
 
 
-def wait_until(condition, what, seconds=20.0):
-    """Polls `condition` until it gives something true and returns that."""
+def wait_until(condition, what, seconds=20.0, every=0.02):
+    """Polls `condition` until it gives something true and returns that; one that is much work not so often."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -33,7 +33,7 @@ def wait_until(condition, what, seconds=20.0):
             return value
         if time.monotonic() > deadline:
             raise FleetError(f"waited {seconds:.0f} s in vain for {what}")
-        time.sleep(0.02)  # tidy: poll
+        time.sleep(every)  # tidy: poll
 
 
 def free_ports(count):

@@ -73,8 +73,8 @@ class SpoolTest(FleetCase):
         for _ in range(3):
             self.fleet.agents[INSTANCE].kill()
             self.fleet.start_agent(INSTANCE).wait_for_line("continues")
-            # More than twice of what the tap could hold for an agent that does not read.
-            wait_until(lambda: self.metric("neurontrace_agent_document_bytes_total") > 2 * TAP_BUFFER_BYTES,
+            # More than the tap could hold for an agent that does not read.
+            wait_until(lambda: self.metric("neurontrace_agent_document_bytes_total") > 1.25 * TAP_BUFFER_BYTES,
                        "the tap to be read", 120)
         self.fleet.start_aggregator()
         self.fleet.wait_for_workers(1, "WORKER_STATE_STREAMING")

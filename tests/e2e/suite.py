@@ -14,6 +14,7 @@ import unittest
 from pathlib import Path
 
 SKIPPED = 77  # tests/e2e/CMakeLists.txt tells CTest
+LONG = os.environ.get("NT_LONG") == "1"  # also what takes too long for every change: the step long of scripts/test
 
 
 class _Result(unittest.TextTestResult):

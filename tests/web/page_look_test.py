@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the page looks, and whether keyboard and screen reader reach all of it. Keeps pictures in build/web.
 
-With NT_DOCS_IMAGES=1 it also writes the pictures of docs/images.
+With NT_LONG=1 it looks at every view in a large window too. With NT_DOCS_IMAGES=1 it also writes the pictures of docs/images.
 """
 
+import functools
 import os
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import demo
 import suite
 from page_case import PICTURES, ROOT, PageCase
 
-SIZES = ((1280, 800), (2560, 1440))
+SIZES = ((1280, 800), (2560, 1440)) if suite.LONG else ((1280, 800),)
 AUDIT = Path(__file__).with_name("page_audit.js").read_text(encoding="utf-8")
 DOCS_IMAGE_BYTES_MAX = 300_000
 AXE, AXE_MISSING = suite.built_by("setup_axe")
@@ -70,12 +71,19 @@ class PageLook(PageCase):
         self.browser.wait_for("return document.querySelector('.exports') !== null")
 
     def test_every_view_has_names_roles_and_contrast(self):
-        for dark in (False, True):
-            self.browser.set_dark(dark)
-            self.audit("manager", self.show_manager)
-            self.audit("about", self.show_about)
-            for name, view in self.views().items():
-                self.audit(name, lambda shown=view: self.show(shown))
+        """And its picture is taken, and nothing in it is wider than the window."""
+        shown = {"manager": self.show_manager, "about": self.show_about,
+                 **{name: functools.partial(self.show, view) for name, view in self.views().items()}}
+        for width, height in SIZES:
+            self.browser.resize(width, height)
+            for dark in (False, True):
+                self.browser.set_dark(dark)
+                for name, show in shown.items():
+                    self.audit(name, show)
+                    self.browser.screenshot(PICTURES / f"{name}-{width}-{'dark' if dark else 'light'}.png")
+                    self.assertEqual(self.browser.run("return document.documentElement.scrollWidth"), width, name)
+        if os.environ.get("NT_DOCS_IMAGES"):
+            self.write_docs_images()
 
     def audit(self, name, show):
         show()
@@ -265,26 +273,8 @@ class PageLook(PageCase):
         self.open_timeline()
         self.assertEqual(self.browser.run(theme), "light", "the choice is kept")
 
-    def test_pictures(self):
+    def write_docs_images(self):
         views = self.views()
-        for width, height in SIZES:
-            self.browser.resize(width, height)
-            for dark in (False, True):
-                self.browser.set_dark(dark)
-                suffix = f"{width}-{'dark' if dark else 'light'}.png"
-                self.show_manager()
-                self.browser.screenshot(PICTURES / f"manager-{suffix}")
-                self.show_about()
-                self.browser.screenshot(PICTURES / f"about-{suffix}")
-                for name, view in views.items():
-                    self.show(view)
-                    self.browser.screenshot(PICTURES / f"{name}-{suffix}")
-                    # Nothing is wider than the window.
-                    self.assertEqual(self.browser.run("return document.documentElement.scrollWidth"), width, name)
-        if os.environ.get("NT_DOCS_IMAGES"):
-            self.write_docs_images(views)
-
-    def write_docs_images(self, views):
         self.browser.set_dark(False)
         self.browser.resize(1280, 800)
         self.show_manager()

@@ -17,7 +17,7 @@
 namespace neurontrace {
 namespace {
 
-constexpr size_t kBytes = size_t{4} << 20;
+constexpr size_t kBytes = size_t{2} << 20;
 constexpr size_t kStepBytesMax = size_t{1} << 20;
 
 // At least kBytes of `text` over and over.
@@ -90,7 +90,7 @@ TEST_F(TraceFileStreamTest, StepsAreBoundedWithoutEvents) {
       {R"({"traceEvents":[")", "x", R"(",{"ph":"i","ts":1}]})", 1, 1},
       {R"({"traceEvents":[{"ph":"5"x)", "x", R"("},{"ph":"i","ts":1}]})", 1, 1},
       {R"({"traceEvents":[{"ph":"5"x)", R"(,{"a":1})", R"(},{"ph":"i","ts":1}]})", 1, 1},
-      {R"({"traceEvents":[{"ph":"5"x)", R"(,{"a":[)", R"(},{"ph":"i","ts":1}]})", 1, 2'049},
+      {R"({"traceEvents":[{"ph":"5"x)", R"(,{"a":[)", R"(},{"ph":"i","ts":1}]})", 1, 1'025},
       {R"({"traceEvents":[{"ph":"i","ts":1}]} )", "x", "", 1, 0},
       {R"({"a":1,)", R"("traceEvents":[],)", R"("traceEvents":[{"ph":"i","ts":1}]})", 1, 0},
       {"{", R"("a":1,)", R"("traceEvents":[{"ph":"i","ts":1}]})", 1, 0},

@@ -2,14 +2,12 @@
 #include "agent/agent.h"
 
 #include <fmt/format.h>
-#include <grp.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <span>
@@ -132,19 +130,6 @@ std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
                                .tap_library = FindTapLibrary(),
                                .with_arguments = config.command_arguments},
       runner, clock, listener, taps);
-}
-
-// Returns the id of --kineto-group, a name or a number; -1 if none is given. Fails with
-// INVALID_ARGUMENT if there is no such group.
-absl::StatusOr<int> FindGroup(const std::string& group) {
-  if (group.empty()) return -1;
-  int id = 0;
-  const auto [end, error] = std::from_chars(group.data(), group.data() + group.size(), id);
-  if (error == std::errc() && end == group.data() + group.size() && id >= 0) return id;
-  // Nothing else in the agent asks for groups, so the shared answer cannot change meanwhile.
-  const struct group* const known = getgrnam(group.c_str());
-  if (known == nullptr) return InvalidArgument("--kineto-group {}: no such group", group);
-  return static_cast<int>(known->gr_gid);
 }
 
 // A few stat(2) calls each time; an operator who changes the file does not wait longer than this.
@@ -337,6 +322,9 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
              .boot_id = info.boot_id,
              .enabled = config.samples_host},
             clock_, loop_, queue_, source_metrics_, control_),
+      annotations_(
+          {.agent_id = info.agent_id, .instance_id = info.instance_id, .boot_id = info.boot_id},
+          clock_, loop_, queue_, source_metrics_, control_),
       artifact_uploader_(MakeChannel(config.aggregator, config.security), info.agent_id, loop_),
       artifacts_({.directories = config.inspect_directories, .instance_id = info.instance_id},
                  clock_, loop_, artifact_uploader_, source_metrics_, control_, ProcessStartNs),
@@ -356,10 +344,12 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
   // Sources are added before the control session starts, which is in OpenSpool.
   DeclareConditions();
   taps_.SetWatch(triggers_);
+  taps_.SetAnnotations(annotations_);
   control_.AddSource(taps_);
   if (untapped_ != nullptr) control_.AddSource(*untapped_);
   control_.AddSource(framework_);
   control_.AddSource(host_);
+  control_.AddSource(annotations_);
   control_.AddSource(artifacts_);
 }
 
@@ -409,7 +399,7 @@ absl::Status Agent::Start(const AgentConfig& config) {
 
 absl::Status Agent::ListenToKineto(const AgentConfig& config) {
   if (config.kineto_directory.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const int group, FindGroup(config.kineto_group));
+  ASSIGN_OR_RETURN(const int group, FindKinetoGroup(config.kineto_group));
   ASSIGN_OR_RETURN(kineto_socket_,
                    KinetoSocket::Listen({.directory = config.kineto_directory, .group = group},
                                         loop_, kineto_, source_metrics_));
@@ -565,6 +555,7 @@ void Agent::OnSignal(int signal_fd) {
   taps_.Flush();
   framework_.Flush();
   host_.Flush();
+  annotations_.Flush();
   Drain(clock_.MonotonicNs() + drain_ns_);
 }
 

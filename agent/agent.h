@@ -21,6 +21,7 @@
 #include "agent/control/control_session.h"
 #include "agent/delivery_metrics.h"
 #include "agent/disk_room.h"
+#include "agent/source/annotate/annotation_source.h"
 #include "agent/source/artifact/artifact_source.h"
 #include "agent/source/framework/framework_source.h"
 #include "agent/source/framework/on_demand/kineto_recorder.h"
@@ -191,6 +192,7 @@ class Agent final : private ControlObserver, private PostHandler {
   FrameworkSource framework_;
   std::unique_ptr<KinetoSocket> kineto_socket_;  // null: no --kineto-dir
   HostSource host_;
+  AnnotationSource annotations_;
   ArtifactUploader artifact_uploader_;
   ArtifactSource artifacts_;
   AckWatchdog answer_watch_;

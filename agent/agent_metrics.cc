@@ -140,6 +140,16 @@ void AgentMetrics::AddHostCounters() {
                           const AgentSourceMetrics::Counter& counter) {
     AddCounter(name, help, [&counter] { return counter.load(std::memory_order_relaxed); });
   };
+  add("neurontrace_agent_annotators_connected_total",
+      "Connections of annotation libraries accepted", sources.annotators_connected);
+  add("neurontrace_agent_annotations_recorded_total",
+      "Begins, ends and marks of annotations recorded, for each capture",
+      sources.annotations_recorded);
+  add("neurontrace_agent_annotations_dropped_total",
+      "Annotations dropped in their process because a ring was full", sources.annotations_dropped);
+  add("neurontrace_agent_annotation_ends_unmatched_total",
+      "Ends of annotated ranges whose begin is not in the capture",
+      sources.annotation_ends_unmatched);
   add("neurontrace_agent_host_samples_total", "Samples of the host's processors and memory taken",
       sources.host_samples);
   add("neurontrace_agent_host_readings_failed_total",

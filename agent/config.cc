@@ -2,6 +2,7 @@
 #include "agent/config.h"
 
 #include <fmt/format.h>
+#include <grp.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
@@ -335,6 +336,17 @@ std::string CheckIdentifier(const std::string& id) {
     if (!good) return fmt::format("'{}': a name may contain only letters, digits and - _ . :", id);
   }
   return "";
+}
+
+absl::StatusOr<int> FindKinetoGroup(const std::string& group) {
+  if (group.empty()) return -1;
+  int id = 0;
+  const auto [end, error] = std::from_chars(group.data(), group.data() + group.size(), id);
+  if (error == std::errc() && end == group.data() + group.size() && id >= 0) return id;
+  // Nothing else in the agent asks for groups, so the shared answer cannot change meanwhile.
+  const struct group* const known = getgrnam(group.c_str());
+  if (known == nullptr) return InvalidArgument("--kineto-group {}: no such group", group);
+  return static_cast<int>(known->gr_gid);
 }
 
 std::set<std::string> AgentOptionsAtOnce() { return {"log-level", "log-format", "drain-seconds"}; }

@@ -82,6 +82,10 @@ absl::StatusOr<AgentConfig> ReadAgentConfig(int argc, char** argv);
 // the fix. Used by --validate-config and by Agent::Create.
 absl::Status CheckAgentConfig(const AgentConfig& config);
 
+// Returns the id of --kineto-group, a name or a number; -1 if it is empty. Fails with
+// INVALID_ARGUMENT if there is no such group.
+absl::StatusOr<int> FindKinetoGroup(const std::string& group);
+
 // Returns why `id` cannot name an instance or an agent, or an empty string if it can: 1 to 200 of
 // letters, digits and - _ . : are allowed. Such names appear unescaped in HTTP headers, file names
 // and metric labels.

@@ -155,6 +155,15 @@ TEST_F(AgentConfigTest, SocketIsGroupAccessibleByDefault) {
   }
 }
 
+TEST_F(AgentConfigTest, KinetoGroupIsANameOrANumber) {
+  EXPECT_EQ(*FindKinetoGroup(""), -1);
+  EXPECT_EQ(*FindKinetoGroup("9400"), 9400);
+  EXPECT_EQ(*FindKinetoGroup("root"), 0);
+  const auto none = FindKinetoGroup("no such group");
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(none.status().message().find("--kineto-group"), std::string::npos);
+}
+
 TEST_F(AgentConfigTest, UsesKubeletWhenConfigured) {
   EXPECT_EQ(Parse({"--aggregator", "h:1"}).config->pod_resources, "");
   EXPECT_EQ(Parse({"--aggregator", "h:1", "--pod-resources", "/k.sock"}).config->pod_resources,

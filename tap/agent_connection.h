@@ -83,7 +83,7 @@ class AgentConnection {
   // A queue in a ring buffer, as the tap must not allocate memory in a worker at the agent's wish.
   uint32_t pending_first_ = 0;
   uint32_t pending_count_ = 0;
-  Pending pending_[kPendingMax];
+  Pending pending_[kPendingMax] = {};
 };
 
 }  // namespace neurontrace::tap

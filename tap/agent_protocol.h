@@ -23,6 +23,10 @@
 // The version in a message's header is that of its layout. HELLO names the newest version of
 // commands that the tap accepts, so that a later agent can send an older one.
 //
+// libneurontrace_annotate.so (annotate/annotation_format.h) connects to the same socket. Its HELLO
+// is TapHello with the type ANNOTATE_HELLO, no state and no capture. The agent sends it nothing but
+// ANNOTATE, whenever recording has to begin or to end.
+//
 // A wrong, oversized or too frequent command costs the agent its connection, never the worker
 // anything. When the socket dies the trace continues into the ring. A capture whose agent has not
 // come back after kTapOrphanTimeoutSeconds is stopped.
@@ -61,6 +65,8 @@ enum class TapMessageType : uint16_t {
   kStop = 3,
   kStatus = 4,
   kCollect = 5,
+  kAnnotateHello = 6,
+  kAnnotate = 7,
 };
 
 // The beginning of every message.
@@ -120,6 +126,14 @@ struct TapCollect {
   uint64_t at_monotonic_ns;                 // 0: at once
 };
 static_assert(sizeof(TapCollect) == 56);
+
+// Switches the recording of annotations in a process whose HELLO was kAnnotateHello.
+struct TapAnnotate {
+  TapMessageHeader header;
+  uint32_t recording;  // 0: stop; anything else: record
+  uint32_t reserved;
+};
+static_assert(sizeof(TapAnnotate) == 24);
 
 // The outcome of a command.
 enum class TapResult : uint32_t {

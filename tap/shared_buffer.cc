@@ -19,10 +19,10 @@ namespace {
 constexpr unsigned kMfdNoexecSeal = 0x0008;
 
 // Returns a new memfd of no bytes that can be sealed, or a negative value.
-int CreateMemfd() {
+int CreateMemfd(const char* name) {
   // By system call, as glibc has the function since 2.27 only.
-  const auto create = [](unsigned flags) {
-    return static_cast<int>(syscall(SYS_memfd_create, "neurontrace_tap", flags));
+  const auto create = [name](unsigned flags) {
+    return static_cast<int>(syscall(SYS_memfd_create, name, flags));
   };
   const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   const int fd = create(flags | kMfdNoexecSeal);
@@ -61,25 +61,32 @@ uint64_t RingBytesFromText(const char* text) {
   return bytes;
 }
 
-bool SharedBuffer::Create(uint64_t ring_bytes, uint64_t realtime_ns) {
-  const uint64_t total = kTapRingOffset + ring_bytes;
-  const int fd = CreateMemfd();
-  if (fd < 0) return false;
+uint8_t* MapSealedMemfd(const char* name, uint64_t bytes, int* fd) {
+  const int created = CreateMemfd(name);
+  if (created < 0) return nullptr;
   void* base = MAP_FAILED;
   // The seals are part of the protection of both sides: a file that shrinks would raise SIGBUS in
   // the other process.
-  if (ftruncate(fd, static_cast<off_t>(total)) == 0 &&
-      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-    base = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (ftruncate(created, static_cast<off_t>(bytes)) == 0 &&
+      fcntl(created, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+    base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, created, 0);
   }
   if (base == MAP_FAILED) {
-    close(fd);
-    return false;
+    close(created);
+    return nullptr;
   }
   // A forked child must neither write to the buffer nor keep its memory alive.
-  madvise(base, total, MADV_DONTFORK);
+  madvise(base, bytes, MADV_DONTFORK);
+  *fd = created;
+  return static_cast<uint8_t*>(base);
+}
+
+bool SharedBuffer::Create(uint64_t ring_bytes, uint64_t realtime_ns) {
+  int fd = -1;
+  uint8_t* const base = MapSealedMemfd("neurontrace_tap", kTapRingOffset + ring_bytes, &fd);
+  if (base == nullptr) return false;
   fd_ = fd;
-  base_ = static_cast<uint8_t*>(base);
+  base_ = base;
   ring_bytes_ = ring_bytes;
   FillHeader(header(), ring_bytes, realtime_ns);
   return true;

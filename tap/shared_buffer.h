@@ -3,14 +3,19 @@
 
 #include "tap/buffer_format.h"
 
-// Owns the memfd of tap/buffer_format.h and its mapping in this process. Forked children do not
-// inherit the mapping. Used by the tap's thread alone.
 namespace neurontrace::tap {
 
 // Returns the ring size for `text` (NEURONTRACE_TAP_BUFFER_BYTES, may be null): the next power of
 // two within the limits, or the default if it is not a number.
 uint64_t RingBytesFromText(const char* text);
 
+// Creates a memfd of `bytes`, all zero, sealed against resizing, and maps it; forked children do
+// not inherit the mapping. Returns the mapping and sets `fd`, or returns null, keeping nothing, if
+// the system refuses. `name` is what /proc/PID/maps shows.
+uint8_t* MapSealedMemfd(const char* name, uint64_t bytes, int* fd);
+
+// Owns the memfd of tap/buffer_format.h and its mapping in this process. Used by the tap's thread
+// alone.
 class SharedBuffer {
  public:
   // Creates, seals and maps the file. Returns false, keeping nothing, if the system refuses.

@@ -2,17 +2,15 @@
 #include "tap/worker_tap.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <new>
 
-#include "tap/old_glibc.h"
+#include "tap/detached_thread.h"
 #include "tap/pthread_lock.h"
 
 namespace neurontrace::tap {
@@ -121,30 +119,8 @@ void WorkerTap::StartThread() {
   memcpy(socket_path_, path, strlen(path) + 1);
   ring_bytes_ = RingBytesFromText(getenv("NEURONTRACE_TAP_BUFFER_BYTES"));
 
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  if (HasThreads()) pthread_attr_setstacksize(&attributes, kThreadStackBytes);
-  // The application's signals must not be handled on this thread. On Linux sigprocmask sets the
-  // mask of the calling thread alone, and glibc has always had it in libc, unlike pthread_sigmask.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
   gate_.ThreadStarting();
-  int error = HasThreads() ? pthread_create(&thread, &attributes, &ThreadMain, this) : ENOSYS;
-  if (error != 0 && HasThreads()) {
-    // Libraries with much static thread-local storage can make any chosen stack too small; the
-    // second attempt takes the default size.
-    pthread_attr_destroy(&attributes);
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    error = pthread_create(&thread, &attributes, &ThreadMain, this);
-  }
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
-  if (error != 0) {
+  if (!StartDetachedThread(&ThreadMain, this, kThreadStackBytes)) {
     gate_.ThreadEnded();
     return;
   }

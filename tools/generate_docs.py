@@ -113,10 +113,10 @@ def folders(root):
 
 # --- Threads ------------------------------------------------------------------------------------
 
-STARTS = re.compile(r"\bstd::j?thread>? +\w+\s*[;({=]|\bpthread_create\(&")
+STARTS = re.compile(r"\bstd::j?thread>? +\w+\s*[;({=]|\bStartDetachedThread\(&")
 THREAD = re.compile(r"^ *// thread: ([^:\n]+): (.*(?:\n *//   \S.*)*)", re.MULTILINE)
-PROGRAMS = (("tap", "worker"), ("agent", "agent"), ("aggregator", "aggregator"), ("cli", "command"),
-            ("lib/web", "command"), ("", "daemons"))
+PROGRAMS = (("tap", "worker"), ("annotate", "worker"), ("agent", "agent"), ("aggregator", "aggregator"),
+            ("cli", "command"), ("lib/web", "command"), ("", "daemons"))
 
 
 def code_files(root):

@@ -54,6 +54,12 @@ struct AgentSourceMetrics {
   Counter records_unknown{0};  // of a type or capture this agent does not know
   Counter reads_waiting{0};    // turns that did not read because the queue had no room
 
+  // Annotations.
+  Counter annotators_connected{0};
+  Counter annotations_recorded{0};       // of one capture each
+  Counter annotations_dropped{0};        // in their process, which had no room
+  Counter annotation_ends_unmatched{0};  // of ranges whose begin is not in the capture
+
   // The host.
   Counter host_samples{0};          // of one capture each
   Counter host_readings_failed{0};  // the next interval is the longer for it

@@ -29,6 +29,8 @@ std::string_view KindOf(const StreamIdentity& identity) {
       return IsFrameworkMapping(identity) ? "mapping" : "framework";
     case StreamKind::kHost:
       return "host";
+    case StreamKind::kAnnotation:
+      return "annotation";
     case StreamKind::kUnspecified:
       break;
   }
@@ -39,6 +41,9 @@ std::string LabelOf(const StreamDescription& stream, const RankBinding& rank) {
   const StreamIdentity& identity = stream.identity;
   if (identity.kind == StreamKind::kHost) return "host";
   if (identity.kind == StreamKind::kFramework) return identity.name;
+  if (identity.kind == StreamKind::kAnnotation) {
+    return fmt::format("pid {} {}", identity.worker.pid, identity.name);
+  }
   std::string label = rank.label;
   if (identity.has_core())
     label += fmt::format("{}nc {}", label.empty() ? "" : " · ", identity.nc_idx);

@@ -88,6 +88,7 @@ std::string ToString(const StreamIdentity& stream) {
     return fmt::format("{} {}", stream.worker.instance_id, stream.name);
   }
   if (stream.kind == StreamKind::kHost) return stream.worker.instance_id + " host";
+  if (stream.kind == StreamKind::kAnnotation) return ToString(stream.worker) + " annotations";
   if (stream.nc_idx == limits::kNoNcIdx) return ToString(stream.worker);
   return fmt::format("{} nc {}", ToString(stream.worker), stream.nc_idx);
 }

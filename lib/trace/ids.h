@@ -69,17 +69,29 @@ struct WorkerIdentity {
 };
 
 // Values are on the wire: never change one. They equal those of neurontrace.v1.StreamKind.
-enum class StreamKind : uint8_t { kUnspecified = 0, kNeuronCore = 1, kFramework = 2, kHost = 3 };
+enum class StreamKind : uint8_t {
+  kUnspecified = 0,
+  kNeuronCore = 1,
+  kFramework = 2,
+  kHost = 3,
+  kAnnotation = 4,  // what one process gives to NVTX
+};
 
-// The events of one core (or framework file, or host sampler) of one worker during one capture. It
-// is compared with what peers send back, so text from outside goes through CleanText
-// (lib/base/clean_text.h) before it gets here.
+// Returns whether events of such a stream have the form of a framework's trace: their event type is
+// a category, and their name an attribute.
+constexpr bool HasFrameworkEvents(StreamKind kind) {
+  return kind == StreamKind::kFramework || kind == StreamKind::kAnnotation;
+}
+
+// The events of one core (or framework file, or host sampler, or process that annotates) of one
+// worker during one capture. It is compared with what peers send back, so text from outside goes
+// through CleanText (lib/base/clean_text.h) before it gets here.
 struct StreamIdentity {
   std::string agent_id;
   WorkerIdentity worker;
   StreamKind kind = StreamKind::kUnspecified;
   uint32_t nc_idx = 0;  // limits::kNoNcIdx where there is none
-  std::string name;     // file name of a framework trace
+  std::string name;     // file name of a framework trace; "annotations"
 
   // Returns false also for the stream of a worker's events without a core.
   bool has_core() const { return kind == StreamKind::kNeuronCore && nc_idx != limits::kNoNcIdx; }

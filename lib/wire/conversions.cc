@@ -317,8 +317,8 @@ absl::StatusOr<WorkerIdentity> FromProto(const v1::WorkerIdentity& message) {
 absl::StatusOr<StreamIdentity> FromProto(const v1::StreamIdentity& message) {
   RETURN_IF_ERROR(CheckIdentityText("stream.agent_id", message.agent_id()));
   RETURN_IF_ERROR(CheckIdentityText("stream.name", message.name()));
-  RETURN_IF_ERROR(
-      CheckEnum("stream.kind", message.kind(), v1::STREAM_KIND_NEURON_CORE, v1::STREAM_KIND_HOST));
+  RETURN_IF_ERROR(CheckEnum("stream.kind", message.kind(), v1::STREAM_KIND_NEURON_CORE,
+                            v1::STREAM_KIND_ANNOTATION));
   const auto nc_idx = static_cast<uint32_t>(message.nc_idx());
   // Bounds the index of tables by core.
   if (nc_idx >= limits::kCoresPerWorkerMax && nc_idx != limits::kNoNcIdx) {

@@ -24,7 +24,8 @@ static_assert(Same(StreamKind::kUnspecified, v1::STREAM_KIND_UNSPECIFIED));
 static_assert(Same(StreamKind::kNeuronCore, v1::STREAM_KIND_NEURON_CORE));
 static_assert(Same(StreamKind::kFramework, v1::STREAM_KIND_FRAMEWORK));
 static_assert(Same(StreamKind::kHost, v1::STREAM_KIND_HOST));
-static_assert(v1::StreamKind_MAX == v1::STREAM_KIND_HOST);
+static_assert(Same(StreamKind::kAnnotation, v1::STREAM_KIND_ANNOTATION));
+static_assert(v1::StreamKind_MAX == v1::STREAM_KIND_ANNOTATION);
 
 static_assert(Same(RankSource::kUnspecified, v1::RANK_SOURCE_UNSPECIFIED));
 static_assert(Same(RankSource::kCommunicator, v1::RANK_SOURCE_COMMUNICATOR));

@@ -153,6 +153,7 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
 }
 
 absl::Status TapSource::OnGreeting(TapSession& session, TapGreeting greeting) {
+  if (greeting.annotates) return OnAnnotatorGreeting(session, std::move(greeting));
   const absl::StatusOr<TapWorker*> worker = FindOrAddWorker(session, greeting);
   if (!worker.ok()) return worker.status();
   Connection& connection = connections_.at(&session);
@@ -173,6 +174,13 @@ absl::Status TapSource::OnGreeting(TapSession& session, TapGreeting greeting) {
   return absl::OkStatus();
 }
 
+absl::Status TapSource::OnAnnotatorGreeting(TapSession& session, TapGreeting greeting) {
+  if (annotations_ == nullptr) return FailedPrecondition("annotations are not recorded here");
+  RETURN_IF_ERROR(annotations_->OnAnnotator(session, std::move(greeting)));
+  connections_.at(&session).annotates = true;
+  return absl::OkStatus();
+}
+
 void TapSource::OnReport(TapSession& session, const TapReport& report) {
   if (TapWorker* const worker = connections_.at(&session).worker) worker->OnReport(report);
   ScheduleTurn(0);
@@ -180,7 +188,8 @@ void TapSource::OnReport(TapSession& session, const TapReport& report) {
 
 void TapSource::OnClosed(TapSession& session, const absl::Status& why) {
   if (!why.ok()) {
-    const bool greeted = connections_.at(&session).worker != nullptr;
+    const Connection& connection = connections_.at(&session);
+    const bool greeted = connection.worker != nullptr || connection.annotates;
     AgentSourceMetrics::Add(greeted ? metrics_.taps_misbehaved : metrics_.taps_refused);
     spdlog::warn("a tap (pid {}) was disconnected: {}", session.peer().pid,
                  std::string(why.message()));
@@ -193,6 +202,7 @@ void TapSource::CloseConnection(TapSession& session) {
   const auto found = connections_.find(&session);
   if (found->second.wake.valid()) runner_.RemoveReadableWatch(found->second.wake.get());
   if (found->second.worker != nullptr) found->second.worker->Detach();
+  if (found->second.annotates) annotations_->OnAnnotatorGone(session);
   connections_.erase(found);
 }
 

@@ -15,6 +15,7 @@
 #include "agent/source/chunk_sink.h"
 #include "agent/source/host_instant.h"
 #include "agent/source/neuron/counting_sink.h"
+#include "agent/source/neuron/tap/annotation_peers.h"
 #include "agent/source/neuron/tap/tap_server.h"
 #include "agent/source/neuron/tap/tap_session.h"
 #include "agent/source/neuron/tap/tapped_workers.h"
@@ -103,6 +104,10 @@ class TapSource final : public Source,
   // Sets the observer of workers' events. To be called before Start; it outlives the source.
   void SetWatch(WorkerWatch& watch) { shared_.watch = &watch; }
 
+  // Sets who takes the connections of annotation libraries, which are refused otherwise. To be
+  // called before Start; it outlives the source.
+  void SetAnnotations(AnnotationPeers& peers) { annotations_ = &peers; }
+
   // Begins to listen. Fails with the error of TapServer::Listen, which names the socket.
   absl::Status Start();
   // How long what fills can be left alone, in ns; no entry where that is not known.
@@ -140,6 +145,8 @@ class TapSource final : public Source,
   struct Connection {
     std::unique_ptr<TapSession> session;
     TapWorker* worker = nullptr;
+    // True once AnnotationPeers has accepted its greeting.
+    bool annotates = false;
     // Watched for wake-ups of the tap; closed if the tap misuses it.
     PeerFd wake;
     // The user who connected, by the kernel; nothing: not known.
@@ -172,6 +179,7 @@ class TapSource final : public Source,
   void OnReport(TapSession& session, const TapReport& report) override;
   void OnClosed(TapSession& session, const absl::Status& why) override;
 
+  absl::Status OnAnnotatorGreeting(TapSession& session, TapGreeting greeting);
   // Returns the worker that owns the greeting's buffer, new or known from an earlier connection.
   // Fails if the buffer is not readable or in use, or if a limit of the user is reached.
   absl::StatusOr<TapWorker*> FindOrAddWorker(TapSession& session, const TapGreeting& greeting);
@@ -239,6 +247,7 @@ class TapSource final : public Source,
   const RankResolver ranks_;
   // Takes the chunks of previews.
   CountingSink counting_sink_;
+  AnnotationPeers* annotations_ = nullptr;
   PeerCloser closer_;
   TapWorker::Shared shared_;
   std::string boot_id_;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/source/neuron/tap/sealed_memory.h"
 #include "lib/base/clean_text.h"
 #include "lib/base/crc32c.h"
 #include "lib/base/status.h"
@@ -22,8 +23,6 @@ namespace {
 constexpr int kFactsAttempts = 8;
 // Entries that are read of the facts area; further ones are ignored.
 constexpr size_t kFactsMax = 1'024;
-// Seals without which the other side could resize the file under the mapping.
-constexpr int kNeededSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 }  // namespace
 
@@ -35,30 +34,13 @@ TapBufferReader::~TapBufferReader() {
 }
 
 absl::StatusOr<std::unique_ptr<TapBufferReader>> TapBufferReader::Open(int memfd) {
-  // Only memory files have seals (fcntl(2)). Without these two the other side could shrink the
-  // file, and a read would raise SIGBUS in the agent.
-  const int seals = fcntl(memfd, F_GET_SEALS);
-  if (seals < 0) return InvalidArgument("the tap's buffer is not a memfd");
-  if ((seals & kNeededSeals) != kNeededSeals) {
-    return InvalidArgument("the tap's buffer is not sealed against resizing (seals {:#x})", seals);
-  }
-  struct stat about = {};
-  if (fstat(memfd, &about) != 0) return Internal("fstat: {}", std::strerror(errno));
-  // From here on the size cannot change, so it is checked once.
-  const auto bytes = static_cast<uint64_t>(about.st_size);
-  if (about.st_size < 0 || bytes < kTapRingOffset + kTapRingBytesMin ||
-      bytes > kTapRingOffset + kTapRingBytesMax) {
-    return InvalidArgument("the tap's buffer has an invalid size of {} bytes", about.st_size);
-  }
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
-  if (memory == MAP_FAILED) {
-    return InvalidArgument("the tap's buffer cannot be mapped: {}", std::strerror(errno));
-  }
-  std::unique_ptr<TapBufferReader> reader(
-      new TapBufferReader(static_cast<uint8_t*>(memory), bytes, true));
+  ASSIGN_OR_RETURN(const SealedMemory memory,
+                   MapSealedMemory(memfd, kTapRingOffset + kTapRingBytesMin,
+                                   kTapRingOffset + kTapRingBytesMax, "tap"));
+  std::unique_ptr<TapBufferReader> reader(new TapBufferReader(memory.base, memory.bytes, true));
   RETURN_IF_ERROR(reader->CheckHeader());
-  reader->device_ = about.st_dev;
-  reader->inode_ = about.st_ino;
+  reader->device_ = memory.device;
+  reader->inode_ = memory.inode;
   return reader;
 }
 

@@ -122,7 +122,9 @@ absl::Status TapSession::HandleMessage(const char* data, size_t size,
   if (!TakeToken()) return InvalidArgument("the tap sends too many messages");
   switch (static_cast<TapMessageType>(header.type)) {
     case TapMessageType::kHello:
-      return HandleGreeting(data, size, std::move(descriptors));
+    case TapMessageType::kAnnotateHello:
+      return HandleGreeting(static_cast<TapMessageType>(header.type), data, size,
+                            std::move(descriptors));
     case TapMessageType::kStatus:
       if (!descriptors.empty()) return InvalidArgument("the tap sent descriptors with its status");
       return HandleReport(data, size);
@@ -133,7 +135,7 @@ absl::Status TapSession::HandleMessage(const char* data, size_t size,
 
 // Everything is checked before the listener sees it. A greeting that is refused has its descriptors
 // closed by their PeerFd.
-absl::Status TapSession::HandleGreeting(const char* data, size_t size,
+absl::Status TapSession::HandleGreeting(TapMessageType type, const char* data, size_t size,
                                         std::vector<PeerFd> descriptors) {
   TapHello hello;
   if (greeted_) return InvalidArgument("the tap sent a second HELLO");
@@ -148,6 +150,7 @@ absl::Status TapSession::HandleGreeting(const char* data, size_t size,
   }
   std::memcpy(&hello, data, sizeof hello);
   TapGreeting greeting;
+  greeting.annotates = type == TapMessageType::kAnnotateHello;
   greeting.claimed_pid = hello.claimed_pid;
   greeting.process_start_ticks = hello.process_start_ticks;
   greeting.state = static_cast<TapState>(hello.state);
@@ -237,6 +240,13 @@ absl::Status TapSession::SendStop(const CaptureId& capture_id, uint64_t stop_at_
   std::memcpy(stop.capture_id, capture_id.bytes().data(), sizeof stop.capture_id);
   stop.stop_at_monotonic_ns = stop_at_monotonic_ns;
   return Send(Encode(stop));
+}
+
+absl::Status TapSession::SendAnnotate(bool recording) {
+  TapAnnotate annotate = {};
+  annotate.header = MakeHeader(TapMessageType::kAnnotate, sizeof annotate);
+  annotate.recording = recording ? 1 : 0;
+  return Send(Encode(annotate));
 }
 
 absl::Status TapSession::SendCollect(const CaptureId& capture_id, const CaptureId& recorder_id,

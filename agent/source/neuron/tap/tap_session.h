@@ -20,6 +20,9 @@ namespace neurontrace {
 
 // A tap's HELLO, checked for form but not for truth: everything in it is the tap's own claim.
 struct TapGreeting {
+  // From libneurontrace_annotate.so: the buffer is that of annotate/annotation_format.h, and state
+  // and capture mean nothing.
+  bool annotates = false;
   // The pid in the tap's own namespace, and field 22 of its /proc/self/stat.
   uint32_t claimed_pid = 0;
   uint64_t process_start_ticks = 0;
@@ -101,6 +104,8 @@ class TapSession {
   absl::Status SendStart(const TapStartOrder& order);
   // Stops the trace at `stop_at_monotonic_ns`; 0: at once. Fails as SendStart does.
   absl::Status SendStop(const CaptureId& capture_id, uint64_t stop_at_monotonic_ns = 0);
+  // Switches the recording of annotations, for a greeting that annotates.
+  absl::Status SendAnnotate(bool recording);
   // Has the tap fetch, for the snapshot `capture_id`, what its rings hold of the flight recorder
   // `recorder_id` at `at_monotonic_ns`.
   absl::Status SendCollect(const CaptureId& capture_id, const CaptureId& recorder_id,
@@ -115,7 +120,8 @@ class TapSession {
   // Check one message and hand its contents to the listener. Fail with INVALID_ARGUMENT, or with
   // the listener's error.
   absl::Status HandleMessage(const char* data, size_t size, std::vector<PeerFd> descriptors);
-  absl::Status HandleGreeting(const char* data, size_t size, std::vector<PeerFd> descriptors);
+  absl::Status HandleGreeting(TapMessageType type, const char* data, size_t size,
+                              std::vector<PeerFd> descriptors);
   absl::Status HandleReport(const char* data, size_t size);
   // Limits the rate of messages; returns false if there are too many.
   bool TakeToken();

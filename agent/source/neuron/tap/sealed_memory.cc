@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/tap/sealed_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "lib/base/status.h"
+
+namespace neurontrace {
+namespace {
+
+// Seals without which the other side could resize the file under the mapping.
+constexpr int kNeededSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+
+}  // namespace
+
+absl::StatusOr<SealedMemory> MapSealedMemory(int memfd, uint64_t bytes_min, uint64_t bytes_max,
+                                             std::string_view whose) {
+  // Only memory files have seals (fcntl(2)).
+  const int seals = fcntl(memfd, F_GET_SEALS);
+  if (seals < 0) return InvalidArgument("the {}'s buffer is not a memfd", whose);
+  if ((seals & kNeededSeals) != kNeededSeals) {
+    return InvalidArgument("the {}'s buffer is not sealed against resizing (seals {:#x})", whose,
+                           seals);
+  }
+  struct stat about = {};
+  if (fstat(memfd, &about) != 0) return Internal("fstat: {}", std::strerror(errno));
+  // From here on the size cannot change, so it is checked once.
+  const auto bytes = static_cast<uint64_t>(about.st_size);
+  if (about.st_size < 0 || bytes < bytes_min || bytes > bytes_max) {
+    return InvalidArgument("the {}'s buffer has an invalid size of {} bytes", whose, about.st_size);
+  }
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+  if (memory == MAP_FAILED) {
+    return InvalidArgument("the {}'s buffer cannot be mapped: {}", whose, std::strerror(errno));
+  }
+  return SealedMemory{static_cast<uint8_t*>(memory), bytes, about.st_dev, about.st_ino};
+}
+
+}  // namespace neurontrace

@@ -82,6 +82,9 @@ std::string FormatVerdict(const v1::Verdict& verdict, const v1::InsightReport& r
                           size_t columns) {
   std::string text = Wrapped(0, Clean(verdict.text()), columns);
   if (verdict.since_ns() != 0) text += Wrapped(kIndent, SinceText(verdict, report), columns);
+  if (!verdict.annotation().empty()) {
+    text += Wrapped(kIndent, Clean(verdict.annotation()), columns);
+  }
   if (!verdict.ruled_out().empty()) text += Wrapped(kIndent, RuledOutLine(verdict), columns);
   // Not wrapped: it is to be copied.
   if (!verdict.look().empty()) text += Wrapped(kIndent, "look: " + Clean(verdict.look()), 0);

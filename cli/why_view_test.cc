@@ -56,6 +56,14 @@ TEST(InsightViewTest, TheAnswerComesFirst) {
   EXPECT_EQ(ExitCodeOf(Slow(13)), kExitDone);
 }
 
+TEST(InsightViewTest, TheAnnotatedRangeIsBelowTheTime) {
+  v1::InsightReport report = Slow(13);
+  report.mutable_verdicts(0)->set_annotation("in the annotated range 'load': 31 ms\n");
+  const std::string text = FormatInsight(report, 0);
+  EXPECT_THAT(text, HasSubstr("for 2.0 s\n       in the annotated range 'load': 31 ms"));
+  EXPECT_THAT(text, HasSubstr("\n       ruled out: "));
+}
+
 // Commands stay whole, because people copy them.
 TEST(InsightViewTest, WrapsWhatIsNoCommand) {
   const std::string text = FormatInsight(Slow(13), 60);

@@ -134,7 +134,11 @@ class Drafts {
         worker.longest_gaps.push_back({stream.identity, gap});
       }
     }
-    draft.read = AddSaturating(draft.read, EventsReadBy(stream));
+    // A worker's agent reports how many events of its runtime it read; annotations are not among
+    // them.
+    if (stream.identity.kind != StreamKind::kAnnotation) {
+      draft.read = AddSaturating(draft.read, EventsReadBy(stream));
+    }
     draft.streams_ended = draft.streams_ended && stream.ended;
   }
 

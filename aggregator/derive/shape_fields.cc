@@ -64,6 +64,7 @@ constexpr FieldName kFieldNames[] = {
     {"name", KeyScope::kTop, DerivedField::kName},
     {"pid", KeyScope::kTop, DerivedField::kProcess},
     {"step_num", KeyScope::kData, DerivedField::kStepNumber},
+    {"payload", KeyScope::kData, DerivedField::kPayload},
 };
 
 // Returns the type by phase and name; kOther for events that no figure uses.

@@ -69,6 +69,8 @@ enum class DerivedField : uint8_t {
   kProcess,
   // step_num of JAX's StepTraceAnnotation.
   kStepNumber,
+  // payload: the number that an annotation carries.
+  kPayload,
 };
 // The number of values of DerivedField.
 inline constexpr size_t kDerivedFields = 19;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/derive/steps.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -14,6 +16,9 @@ constexpr std::string_view kStepPrefix = "ProfilerStep#";
 // Rows of accelerators repeat the annotation, widened to what the device did.
 constexpr std::string_view kDeviceCategoryPrefixes[] = {"gpu_", "xla_device"};
 
+// The name of an annotated step begins with it, or is it, in letters of either case.
+constexpr std::string_view kStep = "step";
+
 // Framework steps that are equal in all of these are interchangeable.
 bool IsBefore(const Step& a, const Step& b) {
   const auto key = [](const Step& step) {
@@ -23,16 +28,40 @@ bool IsBefore(const Step& a, const Step& b) {
   return key(a) < key(b);
 }
 
+// Returns the number that the whole text is, or nullopt.
+std::optional<uint64_t> WholeText(std::string_view text) {
+  uint64_t number = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (end.ec != std::errc{} || end.ptr != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// Returns whether the text begins with "step", with letters of either case.
+bool BeginsWithStep(std::string_view text) {
+  return text.size() >= kStep.size() && strncasecmp(text.data(), kStep.data(), kStep.size()) == 0;
+}
+
 }  // namespace
 
 // The whole rest of the name must be a number.
 std::optional<uint64_t> ProfilerStepNumber(std::string_view name) {
   if (!name.starts_with(kStepPrefix)) return std::nullopt;
   name.remove_prefix(kStepPrefix.size());
-  uint64_t number = 0;
-  const auto end = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (end.ec != std::errc{} || end.ptr != name.data() + name.size()) return std::nullopt;
-  return number;
+  return WholeText(name);
+}
+
+std::optional<uint64_t> AnnotatedStepNumber(std::string_view name, std::string_view category,
+                                            std::optional<uint64_t> payload) {
+  constexpr std::string_view kBetween = " #:_-";
+  const bool is_step = BeginsWithStep(name);
+  const bool has_step_payload = (is_step && name.size() == kStep.size()) ||
+                                (BeginsWithStep(category) && category.size() == kStep.size());
+  if (payload && has_step_payload) return payload;
+  if (!is_step) return std::nullopt;
+  name.remove_prefix(kStep.size());
+  // "steps 3" and "step size 3" are none.
+  while (!name.empty() && kBetween.find(name.front()) != kBetween.npos) name.remove_prefix(1);
+  return WholeText(name);
 }
 
 // Finds process ids that two workers of an instance share.
@@ -51,11 +80,17 @@ StepFinder::StepFinder(std::span<const TimelineStream> streams, ShapeFieldTable&
 
 // The event type of a framework's event is its category.
 std::optional<uint64_t> StepFinder::NumberOf(const TimelineRecord& record,
-                                             const ShapeFields& fields) {
+                                             const ShapeFields& fields) const {
   for (const std::string_view prefix : kDeviceCategoryPrefixes) {
     if (record.start().event_type.starts_with(prefix)) return std::nullopt;
   }
-  const auto number = ProfilerStepNumber(StartText(record, fields, DerivedField::kName));
+  const std::string_view name = StartText(record, fields, DerivedField::kName);
+  auto number = ProfilerStepNumber(name);
+  if (streams_[record.stream].description.identity.kind == StreamKind::kAnnotation) {
+    if (number) return number;
+    return AnnotatedStepNumber(name, record.start().event_type,
+                               StartNumber(record, fields, DerivedField::kPayload));
+  }
   return number ? number : StartNumber(record, fields, DerivedField::kStepNumber);
 }
 

@@ -21,7 +21,7 @@ namespace neurontrace {
 // Where a step comes from.
 enum class StepSource : uint8_t {
   // The framework marks it: PyTorch by the annotation ProfilerStep#N, JAX by StepTraceAnnotation
-  // with its argument step_num.
+  // with its argument step_num, an annotation by its name or payload.
   kFramework,
   // Each device execution of a core is a step.
   kExecution,
@@ -33,7 +33,7 @@ struct Step {
   StepSource source = StepSource::kExecution;
   // The framework's, or the core's.
   uint32_t stream = 0;
-  // N of ProfilerStep#N, step_num, or Execution::number.
+  // N of ProfilerStep#N or "step N", step_num, a payload, or Execution::number.
   uint64_t number = 0;
   // Of the worker, with kFramework only; 0 if it is not known.
   uint64_t process_id = 0;
@@ -98,8 +98,9 @@ class StepFinder {
  private:
   using Worker = std::pair<std::string_view, uint64_t>;  // instance id, process id
 
-  // Returns the number of the step that a framework's event marks, or nullopt if it marks none.
-  static std::optional<uint64_t> NumberOf(const TimelineRecord& record, const ShapeFields& fields);
+  // Returns the number of the step that a framework's event or an annotation marks, or nullopt if
+  // it marks none.
+  std::optional<uint64_t> NumberOf(const TimelineRecord& record, const ShapeFields& fields) const;
   // Holds the step that a framework's event marks until its executions are known.
   void AddFrameworkStep(const TimelineRecord& record, const ShapeFields& fields,
                         std::vector<Step>& done);
@@ -124,5 +125,11 @@ class StepFinder {
 
 // Returns N for "ProfilerStep#N", or nullopt for any other name.
 std::optional<uint64_t> ProfilerStepNumber(std::string_view name);
+
+// Returns the number of the step that an annotated range marks, or nullopt if it marks none. It
+// marks one if its name is "step" and a number ("step 12", "Step#12", "step_12"), or if its name or
+// its category is "step" and `payload` is a whole number. Letters may be of either case.
+std::optional<uint64_t> AnnotatedStepNumber(std::string_view name, std::string_view category,
+                                            std::optional<uint64_t> payload);
 
 }  // namespace neurontrace

@@ -116,6 +116,32 @@ TEST_F(StepsTest, AStepMayBeWrittenAsABeginAndAnEndAndNeedsALength) {
   EXPECT_EQ(steps[0].end_ns - steps[0].start_ns, 100u);
 }
 
+TEST_F(StepsTest, AnnotatedRangesAreStepsByNameCategoryOrPayload) {
+  StreamIdentity identity = Core("i-a", 1, 0);
+  identity.kind = StreamKind::kAnnotation;
+  identity.nc_idx = limits::kNoNcIdx;
+  identity.name = "annotations";
+  const uint32_t annotations = AddStream(std::move(identity));
+  const uint32_t core = AddStream(Core("i-a", 1, 0));
+  const auto range = [&](uint64_t id, const std::string& category, const std::string& name,
+                         EventScript::Attributes more = {}) {
+    more.push_back({"name", name, KeyScope::kTop});
+    script(annotations).Add(category, Phase::kBegin, kBase + 100 * id, id, 7, more);
+    script(annotations).Add(category, Phase::kEnd, kBase + 100 * id + 90, id, 7);
+  };
+  range(1, "annotation", "step 7");
+  range(2, "step", "train", {{"payload", uint64_t{8}}});
+  range(3, "annotation", "step", {{"payload", uint64_t{9}}});
+  range(4, "annotation", "forward", {{"payload", uint64_t{10}}});
+  Running(core, 1, 0, kBase + 110, kBase + 140);
+  const auto steps = Find();
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0].number, 7u);
+  EXPECT_EQ(steps[0].executions, 1u);
+  EXPECT_EQ(steps[1].number, 8u);
+  EXPECT_EQ(steps[2].number, 9u);
+}
+
 TEST_F(StepsTest, AmbiguousProcessIdHasNoSteps) {
   const uint32_t framework = AddStream(Framework("i-a", 7));
   const uint32_t core = AddStream(Core("i-a", 7, 0));
@@ -217,6 +243,19 @@ TEST_F(StepsTest, KnowsTheNamesOfSteps) {
   EXPECT_EQ(ProfilerStepNumber("ProfilerStep#1 "), std::nullopt);
   EXPECT_EQ(ProfilerStepNumber("ProfilerStep#99999999999999999999"), std::nullopt);
   EXPECT_EQ(ProfilerStepNumber("step 1"), std::nullopt);
+}
+
+TEST_F(StepsTest, KnowsTheNamesOfAnnotatedSteps) {
+  for (const char* name : {"step 12", "Step#12", "STEP_12", "step: 12", "step12"}) {
+    EXPECT_EQ(AnnotatedStepNumber(name, "annotation", std::nullopt), 12u) << name;
+  }
+  for (const char* name : {"step", "step 12 of 20", "steps 12", "stepping", "", "forward"}) {
+    EXPECT_EQ(AnnotatedStepNumber(name, "annotation", std::nullopt), std::nullopt) << name;
+  }
+  EXPECT_EQ(AnnotatedStepNumber("step", "annotation", 3), 3u);
+  EXPECT_EQ(AnnotatedStepNumber("train", "Step", 3), 3u);
+  EXPECT_EQ(AnnotatedStepNumber("train", "annotation", 3), std::nullopt);
+  EXPECT_EQ(AnnotatedStepNumber("step 12", "annotation", 3), 12u) << "the name's number is exact";
 }
 
 TEST_F(StepsTest, AnArgumentStepNumIsOneToo) {

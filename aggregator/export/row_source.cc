@@ -11,6 +11,8 @@ std::string_view ToString(RowSource source) {
       return "neuron_rt";
     case RowSource::kHardware:
       return "neuron_hw";
+    case RowSource::kAnnotation:
+      return "annotation";
     case RowSource::kFramework:
       break;
   }

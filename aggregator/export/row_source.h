@@ -7,7 +7,7 @@
 namespace neurontrace {
 
 // The vendor's `trace_event_source`, which is also the last part of a row's name.
-enum class RowSource : uint8_t { kRuntime, kHardware, kFramework };
+enum class RowSource : uint8_t { kRuntime, kHardware, kFramework, kAnnotation };
 std::string_view ToString(RowSource source);
 
 // Mark streams with times of their own: the suffix of their processes' names, and the argument of

@@ -153,7 +153,9 @@ StreamIdentity Identity(uint32_t kind) {
   if (kind == 0) {
     identity.nc_idx = 0;
   } else {
-    identity.kind = kind == 1 ? StreamKind::kFramework : StreamKind::kHost;
+    constexpr StreamKind kKinds[] = {StreamKind::kFramework, StreamKind::kHost,
+                                     StreamKind::kAnnotation};
+    identity.kind = kKinds[kind - 1];
     identity.name = "worker0.pt.trace.json";
   }
   return identity;
@@ -163,8 +165,8 @@ void Run(std::string_view bytes) {
   Recipe recipe(bytes);
   const ExportFormat& format = ExportFormats()[recipe.Below(ExportFormats().size())];
   FakeChunkSource source;
-  const uint32_t stream = source.AddStream(Identity(recipe.Below(3)));
-  const uint32_t other = source.AddStream(Identity(recipe.Below(3)));
+  const uint32_t stream = source.AddStream(Identity(recipe.Below(4)));
+  const uint32_t other = source.AddStream(Identity(recipe.Below(4)));
   size_t bytes_max = size_t{1} << 20;
   for (const uint32_t to : {stream, recipe.Below(2) == 0 ? stream : other}) {
     const std::string columns = recipe.Columns().Bytes();

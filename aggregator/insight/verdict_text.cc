@@ -146,6 +146,8 @@ std::string HangText(const Verdict& verdict, std::string_view who, std::string_v
 
 }  // namespace
 
+std::string ShortDuration(uint64_t ns) { return Duration(ns); }
+
 std::string VerdictKey(const Verdict& verdict, std::span<const InsightCore> cores) {
   std::string key = VerdictKindName(verdict.kind);
   if (verdict.suspects.empty()) return fmt::format("{} {}", key, verdict.role);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ std::string RuledOutText(const Verdict& verdict);
 std::string RefusalText(const Refusal& refusal, std::span<const InsightCore> cores);
 // What was judged, and "nobody to name" with its reason if there is no verdict.
 std::string ReportText(const InsightReport& report, std::span<const InsightCore> cores);
+
+// "850 us", "118 ms", "2.31 s": three digits, as in the texts above.
+std::string ShortDuration(uint64_t ns);
 
 // Returns what identifies a verdict among those of consecutive judgements: its kind, the place that
 // the kind names, and the collective. The number of suspects may change while one fault lasts.

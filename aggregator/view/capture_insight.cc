@@ -17,6 +17,7 @@
 #include "aggregator/operator/insight_message.h"
 #include "aggregator/timeline/store_chunk_source.h"
 #include "aggregator/view/selected_streams.h"
+#include "aggregator/view/verdict_annotations.h"
 #include "lib/base/clean_text.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
@@ -166,6 +167,7 @@ absl::StatusOr<v1::InsightReport> CaptureInsight::Explain(const CaptureRecord& r
   if (layout.is_live()) {
     report.add_warnings("the capture still runs: this is the answer for what is stored so far");
   }
+  RETURN_IF_ERROR(DescribeAnnotations(stored, layout, cancelled, report));
   return report;
 }
 

@@ -62,8 +62,7 @@ absl::StatusOr<EventFilter> HeatTypesOf(const CaptureLayout& layout, const std::
   // A framework's step is recognised by its name or an argument, whatever its type is.
   const bool has_framework =
       std::ranges::any_of(layout.capture().streams, [](const StreamDescription& stream) {
-        return stream.identity.kind == StreamKind::kFramework &&
-               !IsFrameworkMapping(stream.identity);
+        return HasFrameworkEvents(stream.identity.kind) && !IsFrameworkMapping(stream.identity);
       });
   if (has_framework) return EventFilter();
   return EventFilter::Parse({"enc_barrier"});

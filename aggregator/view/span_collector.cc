@@ -34,6 +34,8 @@ std::string SourceName(RowSource source) {
       return "hardware";
     case RowSource::kFramework:
       return "framework";
+    case RowSource::kAnnotation:
+      return "annotation";
     case RowSource::kRuntime:
       break;
   }

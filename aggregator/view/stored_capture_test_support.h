@@ -28,33 +28,22 @@ class StoredCaptureFixture : public ::testing::Test {
   // Stores what `script_` wrote as the next chunk of a core of the first capture. The core's rank
   // is 4 more than its index.
   void StoreChunk(uint32_t nc_idx) {
-    const EncodedColumns columns = builder_.Finish();
-    DecodedChunk decoded;
-    ASSERT_TRUE(decoded.Decode(columns.bytes).ok());
-    ReceivedChunk chunk = TestChunk(1, TestStream(nc_idx), sequences_[nc_idx]++);
-    chunk.header.event_count = columns.event_count;
-    chunk.header.first_timestamp_ns = columns.first_timestamp_ns;
-    chunk.header.last_timestamp_ns = columns.last_timestamp_ns;
-    chunk.header.columns_bytes = static_cast<uint32_t>(columns.bytes.size());
+    ReceivedChunk chunk = FinishChunk(TestStream(nc_idx), sequences_[nc_idx]++);
     chunk.header.rank_evidence = {{RankSource::kCommunicator, nc_idx + 4, 8, "comm"}};
-    chunk.columns = CompressColumns(columns.bytes);
-    chunk.foreign_stops = finder_.Find(decoded);
     ASSERT_EQ(PutOne(*store_, chunk).outcome, PutOutcome::kStored);
   }
   // The same as the only chunk of a framework's file whose times count from an unknown moment.
   void StoreOwnTimeChunk(const std::string& file) {
-    const EncodedColumns columns = builder_.Finish();
     StreamIdentity stream = TestStream(limits::kNoNcIdx);
     stream.kind = StreamKind::kFramework;
     stream.name = file;
-    ReceivedChunk chunk = TestChunk(1, stream, 0);
+    ReceivedChunk chunk = FinishChunk(stream, 0);
     chunk.header.clock_domain = ClockDomain::kOwn;
-    chunk.header.event_count = columns.event_count;
-    chunk.header.first_timestamp_ns = columns.first_timestamp_ns;
-    chunk.header.last_timestamp_ns = columns.last_timestamp_ns;
-    chunk.header.columns_bytes = static_cast<uint32_t>(columns.bytes.size());
-    chunk.columns = CompressColumns(columns.bytes);
     ASSERT_EQ(PutOne(*store_, chunk).outcome, PutOutcome::kStored);
+  }
+  // The same as the only chunk of this stream.
+  void StoreOnlyChunk(const StreamIdentity& stream) {
+    ASSERT_EQ(PutOne(*store_, FinishChunk(stream, 0)).outcome, PutOutcome::kStored);
   }
   // Stores `count` chunks of a core, each with one span of 100 ns at the begin of a microsecond.
   void StoreSpans(uint32_t nc_idx, uint64_t count) {
@@ -79,6 +68,21 @@ class StoredCaptureFixture : public ::testing::Test {
   EventScript script_{builder_};
 
  private:
+  // Returns what `script_` wrote as a chunk.
+  ReceivedChunk FinishChunk(const StreamIdentity& stream, uint64_t sequence) {
+    const EncodedColumns columns = builder_.Finish();
+    DecodedChunk decoded;
+    EXPECT_TRUE(decoded.Decode(columns.bytes).ok());
+    ReceivedChunk chunk = TestChunk(1, stream, sequence);
+    chunk.header.event_count = columns.event_count;
+    chunk.header.first_timestamp_ns = columns.first_timestamp_ns;
+    chunk.header.last_timestamp_ns = columns.last_timestamp_ns;
+    chunk.header.columns_bytes = static_cast<uint32_t>(columns.bytes.size());
+    chunk.columns = CompressColumns(columns.bytes);
+    chunk.foreign_stops = finder_.Find(decoded);
+    return chunk;
+  }
+
   ForeignStopFinder finder_;
   std::map<uint32_t, uint64_t> sequences_;
 };

@@ -51,6 +51,20 @@ class ChromeTest : public ExportFixture {
   Struct parsed_;
 };
 
+TEST_F(ChromeTest, AnnotationsHaveARowForEachThread) {
+  AddAnnotations("i-a", 4711);
+  const std::string text = ExportChrome();
+  EXPECT_THAT(text, AllOf(HasSubstr("tid7-annotation"), HasSubstr("tid8-annotation")));
+  bool has_range = false;
+  for (const Struct* event : Events("X")) {
+    if (Text(*event, "name") != "forward") continue;
+    has_range = true;
+    EXPECT_EQ(Text(*event, "cat"), "phase");
+    EXPECT_EQ(Number(*event, "dur"), 0.05);
+  }
+  EXPECT_TRUE(has_range);
+}
+
 TEST_F(ChromeTest, WritesASpanWithTimesToTheNanosecond) {
   const uint32_t stream = AddCore("i-0f20", 1113579, 3, 35);
   script_.Span("nrt_execute", kBase + 1'001, kBase + 81'503, 1, 7, {{"size", uint64_t{5}}},

@@ -108,6 +108,24 @@ class ExportFixture : public ::testing::Test {
     identity.name = name;
     return source_.AddStream(identity);
   }
+  // What a process annotates: a range with one inside it on thread 7, and a mark on thread 8.
+  uint32_t AddAnnotations(const std::string& instance, uint32_t pid) {
+    StreamIdentity identity = Core(instance, pid, limits::kNoNcIdx);
+    identity.kind = StreamKind::kAnnotation;
+    identity.name = "annotations";
+    const uint32_t stream = source_.AddStream(identity);
+    const auto named = [](const char* name) {
+      return EventScript::Attribute{"name", std::string(name), KeyScope::kTop};
+    };
+    script_.Add("annotation", Phase::kBegin, kBase, 1, 7, {named("step 3")});
+    script_.Add("phase", Phase::kBegin, kBase + 10, 2, 7,
+                {named("forward"), {"domain", std::string("train")}, {"payload", uint64_t{3}}});
+    script_.Add("phase", Phase::kEnd, kBase + 60, 2, 7);
+    script_.Add("annotation", Phase::kInstant, kBase + 70, 0, 8, {named("loss")});
+    script_.Add("annotation", Phase::kEnd, kBase + 90, 1, 7);
+    Close(stream);
+    return stream;
+  }
   // The sampler of an instance's host; one second of it, with one processor.
   uint32_t AddHost(const std::string& instance) {
     StreamIdentity identity = Core(instance, 0, limits::kNoNcIdx);

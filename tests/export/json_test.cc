@@ -65,6 +65,19 @@ TEST_F(JsonTest, WritesASpanAsTheVendorDoes) {
           kBase)));
 }
 
+TEST_F(JsonTest, AnnotationsHaveTheirOwnNamesCategoriesAndThreads) {
+  AddAnnotations("i-a", 4711);
+  const std::string text = ExportJson();
+  EXPECT_THAT(text, HasSubstr(fmt::format(
+                        R"({{"name":"forward","timestamp":{},"duration":50,"timestamp_unit":"ns",)"
+                        R"("instance_id":"i-a","process_id":"4711","thread_id":7,)"
+                        R"("trace_event_source":"annotation","category":"phase","domain":"train",)"
+                        R"("payload":3}})",
+                        kBase + 10)));
+  EXPECT_THAT(text, HasSubstr(R"("name":"step 3")"));
+  EXPECT_THAT(text, HasSubstr(R"("name":"loss")"));
+}
+
 TEST_F(JsonTest, LosesNoDigitAndSurvivesAnyText) {
   const uint32_t stream = AddCore("i-\"a\\", 1, 0, 0);
   script_.Span("quote\" \xff\xc3\xa9 \n", kBase, kBase + 1, 1, UINT64_MAX,

@@ -137,6 +137,22 @@ TEST_F(ParquetTest, WritesASpanInTheVendorsColumns) {
             R"("model_name":"llama","nc_stop_timestamp_ns":1080})");
 }
 
+TEST_F(ParquetTest, AnnotationsAreEventsOfTheirThread) {
+  AddAnnotations("i-a", 4711);
+  const auto events = ExportTable(kSystemProfileEvents);
+  ASSERT_EQ(events->num_rows(), 3);
+  EXPECT_EQ(Cell(*events, "name", 0), "step 3");
+  EXPECT_EQ(Cell(*events, "name", 1), "forward");
+  EXPECT_EQ(Cell(*events, "duration_ns", 1), "50");
+  EXPECT_EQ(Cell(*events, "trace_event_source", 1), "annotation");
+  EXPECT_EQ(Cell(*events, "nt_category", 1), "phase");
+  EXPECT_EQ(Cell(*events, "process_id", 1), "4711");
+  EXPECT_EQ(Cell(*events, "thread_id", 1), "7");
+  EXPECT_EQ(Cell(*events, "nc_idx", 1), "null");
+  EXPECT_EQ(Cell(*events, "name", 2), "loss");
+  EXPECT_EQ(Cell(*events, "thread_id", 2), "8");
+}
+
 TEST_F(ParquetTest, TablesWithoutRowsAreNotThere) {
   Close(AddCore("i-a", 1, 0, 0), "nrt_execute");
   ExportAll();

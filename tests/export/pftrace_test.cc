@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "aggregator/export/pftrace/track_table.h"
@@ -48,6 +49,22 @@ class PftraceTest : public ExportFixture {
     return names;
   }
 };
+
+TEST_F(PftraceTest, EachThreadThatAnnotatesHasARowInItsProcess) {
+  Close(AddCore("i-a", 4711, 0, 5), "nrt_execute");
+  AddAnnotations("i-a", 4711);
+  const Report report = ExportAndCheck();
+  std::map<std::string, std::vector<std::string>> names;
+  for (const Track& track : report.tracks) {
+    if (!track.name.ends_with("-annotation")) continue;
+    EXPECT_TRUE(track.process.find("pid4711") != std::string::npos) << track.process;
+    for (const auto* slices : {&track.slices, &track.instants}) {
+      for (const Slice& slice : *slices) names[track.name].push_back(slice.name);
+    }
+  }
+  EXPECT_THAT(names, UnorderedElementsAre(Pair("tid7-annotation", ElementsAre("step 3", "forward")),
+                                          Pair("tid8-annotation", ElementsAre("loss"))));
+}
 
 TEST_F(PftraceTest, AnEmptyCaptureIsAValidTrace) {
   const Report report = ExportAndCheck();

@@ -81,6 +81,20 @@ TEST_F(XSpaceTest, AFileAnInstanceAPlaneAProcessALineARow) {
   EXPECT_EQ(space.planes[1].name, "Task Environment");
 }
 
+TEST_F(XSpaceTest, AnnotationsAreLinesOfTheirProcess) {
+  AddAnnotations("i-a", 4711);
+  const auto spaces = ExportSpaces();
+  const XPlane& plane = spaces.at("i-a.xplane.pb").planes.at(0);
+  EXPECT_EQ(plane.stats.at("process_id"), "4711");
+  const auto& line = plane.lines.at("tid7-annotation");
+  ASSERT_EQ(line.size(), 2u);
+  EXPECT_EQ(line[0].name, "step 3");
+  EXPECT_EQ(line[1].name, "forward");
+  EXPECT_EQ(line[1].duration_ns, 50);
+  EXPECT_EQ(line[1].stats.at("domain"), "train");
+  EXPECT_EQ(plane.lines.at("tid8-annotation").at(0).name, "loss");
+}
+
 TEST_F(XSpaceTest, StopsOfLaterChunksOverlapsAndFlowsAreThere) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
   script_.Span("kbl_exec_pre", kBase, kBase + 5, 1, 7, {{"exec_id", uint64_t{9}}});

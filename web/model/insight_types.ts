@@ -37,6 +37,7 @@ export interface VerdictMessage {
   ruledOut?: RuledOut[];
   text?: string;
   look?: string;
+  annotation?: string;  // the annotated range of the program that the excess is in, as one line
 }
 
 export interface RefusalMessage {

@@ -16,6 +16,7 @@ const kHues: Record<string, [number, number]> = {
   memory: [268, 42],
   host: [210, 12],
   framework: [146, 36],
+  annotation: [48, 40],
   step: [48, 62],
   hardware: [196, 58],
   error: [352, 70],

@@ -6,6 +6,7 @@ export const kSectionNames: readonly[string, string][] = [
   ['runtime', 'Runtime threads'],
   ['hardware', 'Hardware'],
   ['framework', 'Framework'],
+  ['annotation', 'Annotations'],
   ['steps', 'Steps'],
   ['transfers', 'Transfers'],
   ['counters', 'Counters'],
@@ -15,7 +16,7 @@ export function sectionOf(source: string, name: string): string {
   if (source === 'counter') return 'counters';
   if (/\bsteps?\b/i.test(name)) return 'steps';
   if (/host to device|device to host|\btransfers?\b|\bdma\b/i.test(name)) return 'transfers';
-  return source === 'framework' ? 'framework' : source === 'hardware' ? 'hardware' : 'runtime';
+  return source === 'framework' || source === 'annotation' || source === 'hardware' ? source : 'runtime';
 }
 
 export function sectionLabel(section: string): string {

@@ -55,7 +55,7 @@ export function verdictBody(message: VerdictMessage, when: string): HTMLElement 
           'div', {class: 'verdict-main'}, element('p', {class: 'verdict-text'}, message.text ?? ''),
           element(
               'p', {class: 'verdict-facts'}, when && element('span', {}, when), costBar(message),
-              element('span', {}, waitingText(message))),
+              element('span', {}, waitingText(message)), element('span', {}, message.annotation ?? '')),
           message.look && copyLine(message.look, '', 'Copy the command').element),
       ruledOutTable(message.ruledOut));
 }

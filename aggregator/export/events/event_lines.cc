@@ -36,7 +36,9 @@ std::string LineHead(const StreamDescription& stream, const RankBinding& rank) {
                       identity.has_core() ? static_cast<int64_t>(identity.nc_idx) : -1,
                       rank.worker_gid.value_or(-1));
   if (identity.kind == StreamKind::kHost) head += ",\"host\":true";
-  if (!identity.name.empty()) {
+  if (identity.kind == StreamKind::kAnnotation) {
+    head += ",\"annotations\":true";
+  } else if (!identity.name.empty()) {
     head += ",\"file\":";
     AppendJsonString(identity.name, head);
   }

@@ -132,6 +132,18 @@ TEST_F(EventLinesTest, AFrameworkFileHasANameAndNoCore) {
       ElementsAre(HasSubstr(R"("nc_idx":-1,"worker_gid":-1,"file":"worker0.json","event":{)")));
 }
 
+TEST_F(EventLinesTest, AnnotationsAreMarkedAndHaveNoFile) {
+  StreamIdentity identity = Core("i-a", 4711, limits::kNoNcIdx);
+  identity.kind = StreamKind::kAnnotation;
+  identity.name = "annotations";
+  const uint32_t stream = source_.AddStream(identity);
+  AddInstant("annotation", 5);
+  source_.AddChunk(stream, builder_);
+  EXPECT_THAT(Write(),
+              ElementsAre(HasSubstr(
+                  R"("pid":4711,"nc_idx":-1,"worker_gid":-1,"annotations":true,"event")")));
+}
+
 TEST_F(EventLinesTest, AValueOverSeveralLinesStaysOnOne) {
   const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
   const auto shape = builder_.InternShape({.event_type = "cpu_op",

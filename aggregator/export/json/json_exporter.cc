@@ -245,8 +245,8 @@ const std::string& JsonExporter::StreamFields(uint32_t stream) {
 
 // The object stays open: EmitObject closes it once the stop is known.
 void JsonExporter::AppendEvent(const TimelineRecord& record, std::string& out) {
-  const bool is_framework =
-      header_->streams[record.stream].description.identity.kind == StreamKind::kFramework;
+  const StreamKind kind = header_->streams[record.stream].description.identity.kind;
+  const bool is_framework = HasFrameworkEvents(kind);
   std::string_view name = record.start().event_type;
   if (is_framework) {
     const ShapeKey* key = nullptr;
@@ -259,7 +259,9 @@ void JsonExporter::AppendEvent(const TimelineRecord& record, std::string& out) {
   AppendJsonNumber("duration", record.end_ns - record.start_ns, out);
   out += ",\"timestamp_unit\":\"ns\"";
   out += StreamFields(record.stream);
-  if (is_framework) {
+  if (kind == StreamKind::kAnnotation) {
+    AppendAnnotationFields(record, out);
+  } else if (is_framework) {
     AppendFrameworkFields(record, out);
   } else {
     AppendNeuronFields(record, out);
@@ -299,6 +301,13 @@ void JsonExporter::AppendFrameworkFields(const TimelineRecord& record, std::stri
   AppendJsonText("category", record.start().event_type, out);
 }
 
+// The process is known from the stream.
+void JsonExporter::AppendAnnotationFields(const TimelineRecord& record, std::string& out) {
+  AppendJsonNumber("thread_id", record.thread_id, out);
+  AppendJsonText("trace_event_source", ToString(RowSource::kAnnotation), out);
+  AppendJsonText("category", record.start().event_type, out);
+}
+
 void JsonExporter::AppendNeuronFields(const TimelineRecord& record, std::string& out) {
   AppendJsonNumber("thread_id", record.thread_id, out);
   if ((record.start().present & FieldBit(Field::kId)) != 0) AppendJsonNumber("id", record.id, out);
@@ -311,7 +320,7 @@ void JsonExporter::AppendAttributes(const TimelineRecord& record, std::string& o
   const Shape& shape = record.start();
   const auto values = record.start_values();
   const bool is_framework =
-      header_->streams[record.stream].description.identity.kind == StreamKind::kFramework;
+      HasFrameworkEvents(header_->streams[record.stream].description.identity.kind);
   JsonMembers members(out);
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     const ShapeKey& key = shape.keys[i];

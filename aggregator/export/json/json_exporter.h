@@ -34,6 +34,7 @@ class JsonExporter : public Exporter {
   void AppendEvent(const TimelineRecord& record, std::string& out);
   // Append the members that identify a framework's event or one of the runtime.
   void AppendFrameworkFields(const TimelineRecord& record, std::string& out);
+  void AppendAnnotationFields(const TimelineRecord& record, std::string& out);
   void AppendNeuronFields(const TimelineRecord& record, std::string& out);
   // Appends the attributes of the record's start (or only) event, renamed where a key is taken.
   void AppendAttributes(const TimelineRecord& record, std::string& out);

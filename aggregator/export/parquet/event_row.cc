@@ -65,9 +65,11 @@ void EventRowMaker::Fill(const TimelineRecord& record, EventRow& row) {
   row.is_instant = IsPoint(record);
   row.is_open = (record.flags & kOpen) != 0;
   row.is_start_lost = (record.flags & kStartLost) != 0;
-  const bool is_framework =
-      header_.streams[record.stream].description.identity.kind == StreamKind::kFramework;
-  if (is_framework) {
+  const StreamKind kind = header_.streams[record.stream].description.identity.kind;
+  const bool is_framework = HasFrameworkEvents(kind);
+  if (kind == StreamKind::kAnnotation) {
+    FillAnnotation(record, row);
+  } else if (is_framework) {
     FillFramework(record, row);
   } else {
     FillNeuron(record, row);
@@ -78,14 +80,26 @@ void EventRowMaker::Fill(const TimelineRecord& record, EventRow& row) {
   FillClock(record, row);
 }
 
-// The names of the process and the thread come from the file's metadata events.
-void EventRowMaker::FillFramework(const TimelineRecord& record, EventRow& row) {
-  row.source = ToString(RowSource::kFramework);
-  row.category = FrameworkCategory(record.start().event_type);
+void EventRowMaker::FillName(const TimelineRecord& record, EventRow& row) {
   row.name = record.start().event_type;
   const ShapeKey* key = nullptr;
   const uint64_t* value = FindAttribute(record, KeyScope::kTop, "name", &key);
   if (value != nullptr && key->type == ValueType::kString) row.name = record.text(*value);
+}
+
+void EventRowMaker::FillAnnotation(const TimelineRecord& record, EventRow& row) {
+  row.source = ToString(RowSource::kAnnotation);
+  row.category = record.start().event_type;
+  FillName(record, row);
+  row.process_id = header_.streams[record.stream].description.identity.worker.pid;
+  row.thread_id = Signed(record.thread_id);
+}
+
+// The names of the process and the thread come from the file's metadata events.
+void EventRowMaker::FillFramework(const TimelineRecord& record, EventRow& row) {
+  row.source = ToString(RowSource::kFramework);
+  row.category = FrameworkCategory(record.start().event_type);
+  FillName(record, row);
   const std::string process = FrameworkProcessId(record);
   const std::string thread = FrameworkThreadId(record);
   row.process_id = WholeNumber<int64_t>(process);
@@ -135,7 +149,7 @@ void EventRowMaker::AddAttributes(const TimelineRecord& record, EventRow& row) {
   const Shape& shape = record.start();
   const auto values = record.start_values();
   const bool is_framework =
-      header_.streams[record.stream].description.identity.kind == StreamKind::kFramework;
+      HasFrameworkEvents(header_.streams[record.stream].description.identity.kind);
   const RowPlan& plan = plans_.Of(*record.shape, is_framework, record.kind == RecordKind::kSpan);
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     const ShapeKey& key = shape.keys[i];

@@ -70,6 +70,9 @@ class EventRowMaker {
  private:
   // Fill the columns that depend on who recorded the event.
   void FillFramework(const TimelineRecord& record, EventRow& row);
+  void FillAnnotation(const TimelineRecord& record, EventRow& row);
+  // Sets the name that the event gives itself, or else its type.
+  static void FillName(const TimelineRecord& record, EventRow& row);
   void FillNeuron(const TimelineRecord& record, EventRow& row);
   // Fills in whose clock the times are of, and how accurate they are.
   void FillClock(const TimelineRecord& record, EventRow& row);

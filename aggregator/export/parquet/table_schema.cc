@@ -38,7 +38,7 @@ constexpr ColumnSpec kEventColumns[] = {
     RisingNs("end_ts", "End; equal to the start for an instant"),
     {"duration_ns", kInt64, true, "end_ts - start_ts", "ns", "", "0"},
     {"trace_event_source", kText, true, "What recorded the event", "", "neuron_hw", "", "",
-     "neuron_rt,neuron_hw,framework"},
+     "neuron_rt,neuron_hw,framework,annotation"},
     {"instance_id", kText, true, "Instance of the worker", "", "i-0f207fb2a99bd2d08"},
     {"process_id", kInt64, false,
      "Process id; other containers and instances may use the same. Null if a framework's id is not "
@@ -57,7 +57,7 @@ constexpr ColumnSpec kEventColumns[] = {
     {"nt_event_id", kUint64, false, "The runtime's id of the event"},
     {"nt_exec_id", kUint64, false, "Execution id, which a core may use again later"},
     {"nt_nrta_seq_id", kUint64, false, "Sequence id of an asynchronous request"},
-    {"nt_category", kText, false, "Category of a framework's event"},
+    {"nt_category", kText, false, "Category of a framework's event or an annotation"},
     {"nt_is_instant", kBool, true, "The event is an instant and has no duration"},
     {"nt_is_open", kBool, true, "The stop is unknown; end_ts is the end of the stream"},
     {"nt_is_start_lost", kBool, true, "The start is unknown; start_ts is the time of the stop"},

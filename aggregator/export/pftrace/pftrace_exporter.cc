@@ -110,7 +110,11 @@ void PftraceExporter::StartBatch(const TimelineBatch& batch) {
 }
 
 uint32_t PftraceExporter::RowOf(const TimelineRecord& record) {
-  if (kind_of(record.stream) == StreamKind::kFramework) return tracks_.FrameworkRow(record);
+  const StreamKind kind = kind_of(record.stream);
+  if (kind == StreamKind::kFramework) return tracks_.FrameworkRow(record);
+  if (kind == StreamKind::kAnnotation) {
+    return tracks_.NeuronRow(record.stream, record.thread_id, RowSource::kAnnotation, {});
+  }
   const ShapePlan& plan = plans_.Structure(*record.shape);
   std::optional<uint64_t> core;
   if (plan.source == RowSource::kHardware && plan.core_key != ShapePlan::kNone) {

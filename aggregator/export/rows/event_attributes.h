@@ -31,12 +31,13 @@ class EventAttributes {
   // `header` must outlive this object.
   void Begin(const TimelineHeader& header);
 
-  // Returns the type of a runtime event, or the name of a framework's event.
+  // Returns the type of a runtime event, or the name of a framework's event or an annotation.
   std::string_view NameOf(const TimelineRecord& record) const;
-  // Returns "neuron_rt" or "neuron_hw", or the category of a framework's event.
+  // Returns "neuron_rt" or "neuron_hw", or the category of a framework's event or an annotation.
   std::string_view CategoryOf(const TimelineRecord& record) const;
+  // Returns whether the event has a framework's form, as annotations do.
   bool is_framework(const TimelineRecord& record) const {
-    return header_->streams[record.stream].description.identity.kind == StreamKind::kFramework;
+    return HasFrameworkEvents(header_->streams[record.stream].description.identity.kind);
   }
 
   // Returns how far the record's start can be from the truth, or nullopt if that is not known.

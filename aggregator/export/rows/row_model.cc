@@ -254,6 +254,9 @@ uint32_t RowModel::FrameworkRow(const TimelineRecord& record) {
 uint32_t RowModel::RowOf(const TimelineRecord& record) {
   const StreamKind kind = header_->streams[record.stream].description.identity.kind;
   if (kind == StreamKind::kFramework) return FrameworkRow(record);
+  if (kind == StreamKind::kAnnotation) {
+    return NeuronRow(record.stream, record.thread_id, RowSource::kAnnotation, std::nullopt);
+  }
   const RowSource source = RowSourceOf(record.start().event_type, is_hardware_only_);
   return NeuronRow(record.stream, record.thread_id, source,
                    source == RowSource::kHardware ? CoreOf(record) : std::nullopt);

@@ -133,7 +133,7 @@ XSpaceExporter::Place XSpaceExporter::PlaceOf(uint32_t process) {
     if (!is_last) {
       PlaneBuffer& plane = *planes.back();
       plane.AddPlaneStat({"instance_id", ValueType::kString, 0, identity.worker.instance_id});
-      if (identity.kind == StreamKind::kNeuronCore) {
+      if (identity.kind == StreamKind::kNeuronCore || identity.kind == StreamKind::kAnnotation) {
         plane.AddPlaneStat({"process_id", ValueType::kUint, identity.worker.pid, {}});
       }
       // FlushPlane subtracts them with the plane's events.

@@ -12,6 +12,7 @@ namespace neurontrace::cli {
 namespace {
 
 constexpr char kTapName[] = "libneurontrace_tap.so";
+constexpr char kAnnotateName[] = "libneurontrace_annotate.so";
 
 // Returns the possible files of the tap in the order in which they are tried: that of the user
 // only, or the places in which packages and builds install it.
@@ -44,6 +45,13 @@ std::string FindTap(const ProgramPlaces& places,
     if (is_there(candidate)) return candidate;
   }
   return "";
+}
+
+std::string FindAnnotationLibrary(const std::string& tap,
+                                  const std::function<bool(const std::string&)>& is_there) {
+  // Without a slash npos + 1 is 0.
+  const std::string library = tap.substr(0, tap.rfind('/') + 1) + kAnnotateName;
+  return is_there(library) ? library : "";
 }
 
 absl::StatusOr<RecordPrograms> FindRecordPrograms(

@@ -31,6 +31,11 @@ std::string OwnDirectory();
 std::string FindTap(const ProgramPlaces& places,
                     const std::function<bool(const std::string&)>& is_there);
 
+// Returns the library for annotations (NVTX_INJECTION64_PATH), which packages have beside the tap;
+// "" if there is none.
+std::string FindAnnotationLibrary(const std::string& tap,
+                                  const std::function<bool(const std::string&)>& is_there);
+
 // Finds all of them. Fails with NOT_FOUND, naming the missing file, where it was searched for, and
 // the option that sets it.
 absl::StatusOr<RecordPrograms> FindRecordPrograms(

@@ -38,6 +38,15 @@ TEST_F(RecordProgramsTest, GoesWhereItIsSent) {
   EXPECT_EQ(found->tap, "/tmp/tap.so");
 }
 
+TEST_F(RecordProgramsTest, FindsTheAnnotationLibraryBesideTheTap) {
+  const auto is_there = [this](const std::string& path) { return there_.contains(path); };
+  EXPECT_EQ(FindAnnotationLibrary("/opt/lib/libneurontrace_tap.so", is_there), "");
+  there_ = {"/opt/lib/libneurontrace_annotate.so", "libneurontrace_annotate.so"};
+  EXPECT_EQ(FindAnnotationLibrary("/opt/lib/libneurontrace_tap.so", is_there),
+            "/opt/lib/libneurontrace_annotate.so");
+  EXPECT_EQ(FindAnnotationLibrary("tap.so", is_there), "libneurontrace_annotate.so");
+}
+
 TEST_F(RecordProgramsTest, ReportsMissingProgramAndOption) {
   there_.erase("/opt/bin/neurontrace-aggregator");
   EXPECT_THAT(std::string(Find({.own_directory = "/opt/bin"}).status().message()),

@@ -87,16 +87,20 @@ absl::Status RecordSession::Begin() {
   if (socket.size() >= sizeof(sockaddr_un::sun_path)) {
     return InvalidArgument("{} is too long for a socket path: name another --directory", socket);
   }
-  char* const tap = realpath(programs.tap.c_str(), nullptr);  // the command may change directory
-  const std::string preload =
-      WithPreload(tap == nullptr ? programs.tap : tap, EnvironmentVariable("LD_PRELOAD"));
-  free(tap);
+  char* const path = realpath(programs.tap.c_str(), nullptr);  // the command may change directory
+  const std::string tap = path == nullptr ? programs.tap : path;
+  free(path);
+  std::vector<TracedCommand::Variable> variables = {
+      {"LD_PRELOAD", WithPreload(tap, EnvironmentVariable("LD_PRELOAD"))},
+      {"NEURONTRACE_AGENT_SOCKET", socket}};
+  // Another tool of the user stays.
+  const std::string annotations = FindAnnotationLibrary(tap, FileExists);
+  if (EnvironmentVariable("NVTX_INJECTION64_PATH").empty() && !annotations.empty()) {
+    variables.push_back({"NVTX_INJECTION64_PATH", annotations});
+  }
   // The process of the command is forked before any thread exists: gRPC and the watcher start
   // threads.
-  ASSIGN_OR_RETURN(command_,
-                   TracedCommand::Prepare(
-                       options_.command,
-                       {{"LD_PRELOAD", preload}, {"NEURONTRACE_AGENT_SOCKET", socket}}, old_mask_));
+  ASSIGN_OR_RETURN(command_, TracedCommand::Prepare(options_.command, variables, old_mask_));
   tree_ = std::make_unique<ProcessTree>(host_, "/proc", command_->pid());
   // From here on a closed stderr must not end the program.
   signal(SIGPIPE, SIG_IGN);  // whoever reads our stderr may go; the trace is written all the same

@@ -18,7 +18,6 @@
 namespace neurontrace::cli {
 namespace {
 
-constexpr char kAnnotateName[] = "libneurontrace_annotate.so";
 constexpr char kUsualSocket[] = "/run/neurontrace/agent.sock";
 
 // Values of the options.
@@ -48,9 +47,9 @@ std::vector<TracedCommand::Variable> WorkerVariables(const RunArguments& argumen
   if (!arguments.agent_socket.empty()) {
     variables.push_back({"NEURONTRACE_AGENT_SOCKET", arguments.agent_socket});
   }
-  const std::string annotate = tap.substr(0, tap.rfind('/') + 1) + kAnnotateName;
-  if (EnvironmentVariable("NVTX_INJECTION64_PATH").empty() && FileExists(annotate)) {
-    variables.push_back({"NVTX_INJECTION64_PATH", annotate});
+  const std::string annotations = FindAnnotationLibrary(tap, FileExists);
+  if (EnvironmentVariable("NVTX_INJECTION64_PATH").empty() && !annotations.empty()) {
+    variables.push_back({"NVTX_INJECTION64_PATH", annotations});
   }
   if (!arguments.kineto_directory.empty()) {
     variables.push_back({"KINETO_USE_DAEMON", "1"});

@@ -61,6 +61,14 @@ class AdmissionPolicyTest(ChartCase):
                          {"neurontrace-tap": ("/opt/neurontrace", True), "neurontrace-socket": ("/run/neurontrace", True)})
         self.assertEqual(made["spec"]["securityContext"]["supplementalGroups"], [9400])
 
+    def test_annotations_are_set_up_where_the_chart_asks_for_them(self):
+        self.use({"injection": {"annotations": True, "admissionPolicy": {"enabled": True}}})
+        made = self.apply(pod(container("worker"), container("profiled", env=[
+            {"name": "NVTX_INJECTION64_PATH", "value": "/other.so"}]), container("proxy", resources={})))
+        self.assertEqual(environment(made)["NVTX_INJECTION64_PATH"], "/opt/neurontrace/libneurontrace_annotate.so")
+        self.assertEqual(environment(made, 1)["NVTX_INJECTION64_PATH"], "/other.so")
+        self.assertNotIn("env", made["spec"]["containers"][2])
+
     def test_namespaces_with_claims_get_these_and_others_the_directories(self):
         self.use({"injection": {"admissionPolicy": {"enabled": True}, "claims": {"namespaces": ["team-a"]}}})
         other = pod()

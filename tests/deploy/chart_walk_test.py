@@ -116,7 +116,8 @@ class ChartWalkTest(ChartCase):
         container = containers_of(example)[0]
         environment = {variable["name"]: variable.get("value", "llama-70b") for variable in container["env"]}
         environment["NEURONTRACE_AGENT_SOCKET"] = environment["NEURONTRACE_AGENT_SOCKET"].replace("/run/neurontrace", str(sockets))
-        environment["LD_PRELOAD"] = environment["LD_PRELOAD"].replace("/opt/neurontrace", str(self.build / "lib"))
+        for name in ("LD_PRELOAD", "NVTX_INJECTION64_PATH"):
+            environment[name] = environment[name].replace("/opt/neurontrace", str(self.build / "lib"))
         worker = Process("worker", [self.build / "tests" / "fake_nrt" / "sim_worker", "--print-ready", "--cores", "2", "--mix",
                                     "graph", "--executions-per-second", "20"], self.dir, environment)
         self.addCleanup(worker.stop)

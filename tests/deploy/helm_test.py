@@ -415,7 +415,7 @@ class ManifestTest(ChartCase):
         read = set(re.findall(r'"([A-Z][A-Z0-9_]+)"', "".join(
             path.read_text(encoding="utf-8") for path in (ROOT / "tap").iterdir() if path.suffix in (".cc", ".h"))))
         names = {variable["name"] for variable in containers_of(worker)[0]["env"]}
-        self.assertEqual(names - read - {"LD_PRELOAD"}, set())
+        self.assertEqual(names - read - {"LD_PRELOAD", "NVTX_INJECTION64_PATH"}, set())
         agent = pod_of(self.things()["DaemonSet", "neurontrace-agent"])["spec"]
         paths = {volume["name"]: volume["hostPath"]["path"] for volume in agent["volumes"] if "hostPath" in volume}
         mounted = {volume["name"]: volume["hostPath"]["path"] for volume in pod_of(worker)["spec"]["volumes"]}

@@ -19,6 +19,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "slurm" / "train.sb
 NODES = ("n1", "n2", "n3", "n4")
 SCRIPT = """#!/bin/bash
 echo "preloaded: $LD_PRELOAD"
+echo "annotations: $NVTX_INJECTION64_PATH"
 srun --kill-on-bad-exit=1 {directory}/worker {worker}
 echo "code of srun: $?"
 """
@@ -86,7 +87,7 @@ class SlurmTest(unittest.TestCase):
         bin_dir = cls.dir / "bin"
         bin_dir.mkdir()
         build = cls.fleet.build
-        for file in (build / "lib" / "libneurontrace_tap.so", build / "tests" / "fake_nrt" / "sim_worker",
+        for file in (build / "lib" / "libneurontrace_tap.so", build / "lib" / "libneurontrace_annotate.so", build / "tests" / "fake_nrt" / "sim_worker",
                      build / "tests" / "fake_nrt" / "libnrt.so.1"):
             shutil.copy(file, bin_dir)
         cls.tap = bin_dir / "libneurontrace_tap.so"
@@ -250,6 +251,7 @@ class SlurmTest(unittest.TestCase):
         self.assertIn(f"capture slurm-{job} (whole) of this job starts", output)
         self.assertEqual(output.count("neurontrace:"), 1, "once a job, not once a task")
         self.assertIn(f"preloaded: {self.tap}:{runtime}\n", output)
+        self.assertIn(f"annotations: {self.tap.with_name('libneurontrace_annotate.so')}\n", output)
 
     def test_one_task_a_node_that_starts_several_workers(self):
         job = self.submit("-N2", "--ntasks-per-node=1", "--comment", "neurontrace=1s@start",
@@ -346,7 +348,12 @@ class SlurmTest(unittest.TestCase):
             self.run_short_job()
             self.assertTrue((self.dir / "prolog-n1").exists() and (self.dir / "prolog-n2").exists())
         with self.subTest("a job that wants no tap"):
-            self.assertNotIn(str(self.tap), self.run_short_job(environment={"NEURONTRACE": "off"}))
+            output = self.run_short_job(environment={"NEURONTRACE": "off"})
+            self.assertNotIn(str(self.tap), output)
+            self.assertIn("annotations: \n", output)
+        with self.subTest("a job with another tool of NVTX"):
+            self.assertIn("annotations: /other.so\n",
+                          self.run_short_job(environment={"NVTX_INJECTION64_PATH": "/other.so"}))
         self.addCleanup(self.write_settings)
         for name, changes in (("no tap", {"TAP": "/nowhere/tap.so"}), ("Slurm elsewhere", {"SLURM_BIN": "/nowhere"}),
                               ("an agent that does not start", {"START_AGENT": "/bin/false"}),

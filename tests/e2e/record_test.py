@@ -145,12 +145,12 @@ class RecordTest(unittest.TestCase):
 
     def test_words_and_environment_come_through(self):
         words = ["a b", "", "[1,2]", "--", "--output", "-o", "x", "-q", "status"]
-        show = "import os, sys; print(sys.argv[1:], os.environ['LD_PRELOAD'])"
+        show = "import os, sys; print(sys.argv[1:], os.environ['LD_PRELOAD'], os.environ['NVTX_INJECTION64_PATH'])"
         other = str(self.build / "lib" / ".." / "lib" / "libneurontrace_tap.so")
         done = self.run_record(sys.executable, "-c", show, *words, env={"LD_PRELOAD": other})
         self.assertEqual(done.returncode, 0, done.stderr)
         tap = (self.build / "lib" / "libneurontrace_tap.so").resolve()
-        self.assertEqual(done.stdout, f"{words} {tap}:{other}\n")
+        self.assertEqual(done.stdout, f"{words} {tap}:{other} {tap.with_name('libneurontrace_annotate.so')}\n")
 
     def test_quiet_and_json(self):
         done = self.run_record(self.sim, "--duration", "1", "--executions-per-second", "20", options=("--quiet",))

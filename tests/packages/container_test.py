@@ -138,6 +138,7 @@ class ContainerTest(unittest.TestCase):
         link, = self.top.glob("volumes-*/srv/libneurontrace_tap.so")
         loaded = subprocess.run(["/bin/true"], env={"LD_PRELOAD": str(link)}, capture_output=True, text=True, check=True)
         self.assertEqual(loaded.stderr, "")
+        self.assertTrue(link.with_name("libneurontrace_annotate.so").exists())
 
     def test_aggregator_agent_and_command_work_together(self):
         def start(name, command):

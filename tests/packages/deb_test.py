@@ -24,8 +24,8 @@ FILES = {
                                "usr/lib/tmpfiles.d/neurontrace-aggregator.conf",
                                "usr/lib/sysusers.d/neurontrace-aggregator.conf", "etc/neurontrace/aggregator.toml",
                                "usr/share/doc/neurontrace-aggregator/copyright"},
-    "neurontrace-tap": {"usr/lib/libneurontrace_tap.so", "usr/bin/neurontrace-install-tap",
-                        "usr/share/doc/neurontrace-tap/copyright"},
+    "neurontrace-tap": {"usr/lib/libneurontrace_tap.so", "usr/lib/libneurontrace_annotate.so",
+                        "usr/bin/neurontrace-install-tap", "usr/share/doc/neurontrace-tap/copyright"},
 }
 
 

@@ -14,6 +14,7 @@ BUILD = Path(os.environ["NT_BUILD_DIR"])
 PROGRAM = BUILD / "deploy/packages/neurontrace-install-tap"
 TAP = BUILD / "lib/libneurontrace_tap.so"
 NAME = "libneurontrace_tap.so"
+ANNOTATE = "libneurontrace_annotate.so"
 
 
 class InstallTapTest(unittest.TestCase):
@@ -34,8 +35,8 @@ class InstallTapTest(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 
-    def libraries(self):
-        return sorted(path.name for path in self.target.glob("libneurontrace_tap-*.so"))
+    def libraries(self, name=NAME):
+        return sorted(path.name for path in self.target.glob(f"{name.removesuffix('.so')}-*.so"))
 
     def test_a_link_leads_to_a_file_named_by_its_content(self):
         done = self.install(TAP)
@@ -53,6 +54,20 @@ class InstallTapTest(unittest.TestCase):
         before = {path.name: (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in self.target.iterdir()}
         self.install(TAP)
         self.assertEqual(before, {p.name: (p.lstat().st_ino, p.lstat().st_mtime_ns) for p in self.target.iterdir()})
+
+    def test_the_annotation_library_beside_the_tap_is_installed_in_the_same_way(self):
+        self.install(self.taps[0])
+        self.assertFalse((self.target / ANNOTATE).is_symlink(), "there is none beside this tap")
+        generations = [BUILD.joinpath("lib", ANNOTATE).read_bytes() + bytes([i]) * 64 for i in range(3)]
+        for tap, generation in zip(self.taps, generations):
+            (self.top / ANNOTATE).write_bytes(generation)
+            self.assertIn(f"{self.target / ANNOTATE} -> ", self.install(tap).stdout)
+            self.assertEqual((self.target / NAME).read_bytes(), tap.read_bytes())
+            self.assertEqual((self.target / ANNOTATE).read_bytes(), generation)
+        link = self.target / ANNOTATE
+        self.assertRegex(os.readlink(link), r"^libneurontrace_annotate-\d+\.\d+\.\d+-[0-9a-f]{12}\.so$")
+        self.assertEqual(link.stat().st_mode & 0o7777, 0o755)
+        self.assertEqual({(self.target / name).read_bytes() for name in self.libraries(ANNOTATE)}, set(generations[1:]))
 
     def test_keeps_mapped_versions_across_upgrades(self):
         self.install(self.taps[0])

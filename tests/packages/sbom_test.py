@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ["NT_BUILD_DIR"])
 PACKAGES = Path(os.environ["NT_PACKAGES_DIR"])
 PROGRAMS = ("neurontrace", "neurontrace-agent", "neurontrace-aggregator")
-ARTIFACTS = {"neurontrace", "neurontrace-agent", "neurontrace-aggregator", "libneurontrace_tap.so"}
+WORKER_LIBRARIES = {"libneurontrace_tap.so", "libneurontrace_annotate.so"}
+ARTIFACTS = {*PROGRAMS, *WORKER_LIBRARIES}
 
 
 def run_sbom(*options, epoch="1700000000"):
@@ -86,11 +87,12 @@ class SbomTest(unittest.TestCase):
         self.assertEqual(len(described), len(ARTIFACTS))
 
     def test_lists_libraries_of_each_program(self):
-        self.assertEqual(links_of(self.document, "libneurontrace_tap.so"),
-                         {"libc6": "DYNAMIC_LINK", "libgcc-12-dev": "STATIC_LINK"})
+        for library in WORKER_LIBRARIES:
+            self.assertEqual(links_of(self.document, library),
+                             {"libc6": "DYNAMIC_LINK", "libgcc-12-dev": "STATIC_LINK"}, library)
         self.assertIn("librocksdb-dev", self.links("neurontrace-aggregator"))
         self.assertNotIn("librocksdb-dev", self.links("neurontrace-agent") | self.links("neurontrace"))
-        for program in ARTIFACTS - {"libneurontrace_tap.so"}:
+        for program in PROGRAMS:
             self.assertLessEqual({"libgrpc++1.51": "DYNAMIC_LINK", "libprotobuf32": "DYNAMIC_LINK",
                                   "libcli11-dev": "STATIC_LINK"}.items(), links_of(self.document, program).items())
         needed = subprocess.run(["readelf", "-d", BUILD / "bin/neurontrace-aggregator"], capture_output=True, text=True,
@@ -142,7 +144,7 @@ class ArchiveTest(unittest.TestCase):
     def test_digests_are_of_the_files_in_it(self):
         digests = {package["packageFileName"]: package["checksums"][0]["checksumValue"]
                    for package in self.document["packages"] if "packageFileName" in package}
-        self.assertEqual(set(digests), {"bin/neurontrace", "lib/libneurontrace_tap.so",
+        self.assertEqual(set(digests), {"bin/neurontrace", *(f"lib/{name}" for name in WORKER_LIBRARIES),
                                         *(f"lib/neurontrace/programs/{name}" for name in PROGRAMS)})
         for place, digest in digests.items():
             self.assertEqual(digest, sha256(self.top / place), place)

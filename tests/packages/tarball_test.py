@@ -91,11 +91,14 @@ class TarballTest(unittest.TestCase):
         for path in self.top.rglob("*"):
             self.assertFalse(path.is_symlink(), path)
 
-    def test_the_tap_needs_an_old_c_library_and_nothing_else(self):
-        tap = self.top / "lib/libneurontrace_tap.so"
-        self.assertLessEqual(glibc_of(tap), TAP_GLIBC_MAX)
-        text = subprocess.run(["readelf", "-dW", tap], capture_output=True, text=True, check=True).stdout
-        self.assertEqual(re.findall(r"\(NEEDED\).*\[(.*)\]", text), ["libc.so.6"])
+    def test_libraries_of_workers_need_an_old_c_library_and_nothing_else(self):
+        for name in ("libneurontrace_tap.so", "libneurontrace_annotate.so"):
+            library = self.top / "lib" / name
+            self.assertLessEqual(glibc_of(library), TAP_GLIBC_MAX, name)
+            text = subprocess.run(["readelf", "-dW", library], capture_output=True, text=True, check=True).stdout
+            # The loader is the C library's own.
+            needed = [found for found in re.findall(r"\(NEEDED\).*\[(.*)\]", text) if not found.startswith("ld-linux")]
+            self.assertEqual(needed, ["libc.so.6"], name)
 
     def test_nothing_asks_for_more_than_the_c_library_that_is_in_it(self):
         inside = subprocess.run([self.top / "libexec/neurontrace", "--version"], capture_output=True, text=True,

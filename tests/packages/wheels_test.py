@@ -33,6 +33,8 @@ class WheelsTest(unittest.TestCase):
             maps = subprocess.run(["bash", "-ec", shell + "exec cat /proc/self/maps"], capture_output=True, text=True,
                                   check=True).stdout
         self.assertIn("neurontrace_tap/libneurontrace_tap.so", maps)
+        self.assertIn(f"export NVTX_INJECTION64_PATH={os.path.realpath(site)}/neurontrace_tap/libneurontrace_annotate.so",
+                      shell.splitlines())
 
 
 if __name__ == "__main__":

@@ -30,6 +30,9 @@ case :${LD_PRELOAD:-}: in
   # In front: behind a runtime that the job preloads itself it would see nothing.
   *) echo "export LD_PRELOAD=$tap${LD_PRELOAD:+:$LD_PRELOAD}" ;;
 esac
+# Annotations, unless the job names another tool of NVTX.
+annotate=${tap%/*}/libneurontrace_annotate.so
+if [[ -z ${NVTX_INJECTION64_PATH:-} && -r $annotate ]]; then echo "export NVTX_INJECTION64_PATH=$annotate"; fi
 # Always, as the batch script may have run on another node.
 echo "export NEURONTRACE_AGENT_SOCKET=${socket//%n/${SLURMD_NODENAME:-}}"
 

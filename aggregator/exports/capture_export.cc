@@ -61,7 +61,7 @@ class EmptySelection {
   absl::StatusOr<std::string> Explain() const;
 
  private:
-  // Instances that a sentence names at most, and entries of an index that are in memory at once.
+  // Instances or jobs that a sentence names at most, and entries of an index that are in memory at once.
   static constexpr size_t kNamedMax = 16;
   static constexpr size_t kIndexEntriesAtOnce = 1'024;
 
@@ -69,6 +69,7 @@ class EmptySelection {
   bool IsChosen() const;
   // Each returns a clause about the items of one filter that the streams do not have. The text is
   // empty if there are none, and from MissingTypes also if the types are not known.
+  std::string MissingJob(const std::vector<StreamDescription>& streams) const;
   std::string MissingInstances(const std::vector<StreamDescription>& streams) const;
   std::string MissingCores(const std::vector<StreamDescription>& streams) const;
   std::string MissingRanks(const std::vector<StreamDescription>& streams) const;
@@ -87,7 +88,8 @@ class EmptySelection {
 bool EmptySelection::IsChosen() const {
   return filter_.has_window() || request_.instance_ids_size() != 0 ||
          request_.neuron_cores_size() != 0 || request_.worker_gids_size() != 0 ||
-         request_.streams_size() != 0 || request_.event_types_size() != 0;
+         request_.streams_size() != 0 || request_.event_types_size() != 0 ||
+         !request_.job().empty();
 }
 
 // Streams without events and samples of hosts count as absent.
@@ -102,11 +104,26 @@ absl::StatusOr<std::string> EmptySelection::Explain() const {
   ASSIGN_OR_RETURN(std::string types, MissingTypes(streams));
   std::string text;
   for (const std::string& each :
-       {MissingInstances(streams), MissingCores(streams), MissingRanks(streams),
-        MissingStreams(streams), std::move(types), OutsideOfTimes()}) {
+       {MissingJob(streams), MissingInstances(streams), MissingCores(streams),
+        MissingRanks(streams), MissingStreams(streams), std::move(types), OutsideOfTimes()}) {
     if (!each.empty()) text += (text.empty() ? "" : "; ") + each;
   }
   return text.empty() ? "no event of the capture matches all filters" : text;
+}
+
+std::string EmptySelection::MissingJob(const std::vector<StreamDescription>& streams) const {
+  if (filter_.job.empty()) return "";
+  std::set<std::string> there;
+  for (const StreamDescription& stream : streams) there.insert(stream.job);
+  if (there.contains(filter_.job)) return "";
+  there.erase("");
+  std::string names;
+  size_t named = 0;
+  for (const std::string& job : there) {
+    if (++named <= kNamedMax) names += (names.empty() ? "" : ", ") + job;
+  }
+  return fmt::format("the capture has no job {} (it has {}{})", filter_.job,
+                     names.empty() ? "none with a name" : names, named > kNamedMax ? ", …" : "");
 }
 
 std::string EmptySelection::MissingInstances(const std::vector<StreamDescription>& streams) const {
@@ -230,6 +247,7 @@ std::string EmptySelection::OutsideOfTimes() const {
 absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64_t first_ns) {
   TimelineFilter filter;
   filter.instance_ids.assign(request.instance_ids().begin(), request.instance_ids().end());
+  filter.job = request.job();
   filter.neuron_cores.assign(request.neuron_cores().begin(), request.neuron_cores().end());
   for (const v1::GidRange& range : request.worker_gids()) {
     if (range.first() < 0 || range.last() < range.first()) {

@@ -251,6 +251,8 @@ TEST_F(CaptureExportTest, EmptySelectionListsCaptureContents) {
   };
   EXPECT_EQ(warning_of([](auto& request) { request.add_instance_ids("nope"); }),
             "the capture has no instance nope (it has i-a)");
+  EXPECT_EQ(warning_of([](auto& request) { request.set_job("nope"); }),
+            "the capture has no job nope (it has none with a name)");
   EXPECT_EQ(
       warning_of([](auto& request) {
         request.add_neuron_cores(77);

@@ -335,8 +335,8 @@ TEST_F(CommandLineTest, ExportThatBreaksOffLeavesNoFile) {
 
 TEST_F(CommandLineTest, AListOptionLeavesTheNextWordAlone) {
   const std::string path = testing::TempDir() + "/cli_list_option.pftrace";
-  EXPECT_EQ(RunCli({"export", "-o", path.c_str(), "--core", "0,1", "--instance", "i-a",
-                    "--job", "llama", "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}),
+  EXPECT_EQ(RunCli({"export", "-o", path.c_str(), "--core", "0,1", "--instance", "i-a", "--job",
+                    "llama", "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}),
             kExitDone);
   EXPECT_EQ(service_.export_request.job(), "llama");
   EXPECT_EQ(service_.export_request.neuron_cores_size(), 2);

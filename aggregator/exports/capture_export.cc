@@ -61,7 +61,8 @@ class EmptySelection {
   absl::StatusOr<std::string> Explain() const;
 
  private:
-  // Instances or jobs that a sentence names at most, and entries of an index that are in memory at once.
+  // Instances or jobs that a sentence names at most, and entries of an index that are in memory at
+  // once.
   static constexpr size_t kNamedMax = 16;
   static constexpr size_t kIndexEntriesAtOnce = 1'024;
 

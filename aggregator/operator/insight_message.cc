@@ -81,8 +81,8 @@ std::string SelectionOf(const Verdict& verdict, std::span<const InsightCore> cor
   }
   const bool is_by_rank = has_ranks && gids.size() <= kNamedInCommandMax;
   if (verdict.suspects.empty() || (!is_by_rank && instances.size() > kNamedInCommandMax)) return "";
-  const std::string by_instance = fmt::format(
-      " --instance {}", ShellWord(fmt::format("{}", fmt::join(instances, ","))));
+  const std::string by_instance =
+      fmt::format(" --instance {}", ShellWord(fmt::format("{}", fmt::join(instances, ","))));
   if (!is_by_rank) return by_instance;
   std::string selection = fmt::format(" --worker-gid {}", fmt::join(gids, ","));
   if (!HasSeveralJobs(cores)) return selection;
@@ -95,7 +95,8 @@ std::string SelectionOf(const Verdict& verdict, std::span<const InsightCore> cor
 // microseconds.
 std::string Edge(uint64_t ns, uint64_t first_event_ns, bool rounds_up) {
   if (first_event_ns == 0) return fmt::format("{}", ns);
-  const uint64_t us = AddSaturating(SubtractSaturating(ns, first_event_ns), rounds_up ? 999 : 0) / 1'000;
+  const uint64_t us =
+      AddSaturating(SubtractSaturating(ns, first_event_ns), rounds_up ? 999 : 0) / 1'000;
   std::string text = fmt::format("{}.{:06}", us / 1'000'000, us % 1'000'000);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.ends_with('.')) text.pop_back();

@@ -54,7 +54,8 @@ TEST(InsightMessageTest, HasEveryFigureOfAVerdict) {
                              .count = 4,
                              .missing = "4 events"});
   const v1::InsightReport message =
-      ToMessage(report, Cores(8), {.id = "01JD8Z2M6WQJ4V1T0S3R5XK7PA", .first_event_ns = kNow - 4'203'000'700});
+      ToMessage(report, Cores(8),
+                {.id = "01JD8Z2M6WQJ4V1T0S3R5XK7PA", .first_event_ns = kNow - 4'203'000'700});
   ASSERT_EQ(message.verdicts_size(), 1);
   const v1::Verdict& verdict = message.verdicts(0);
   EXPECT_EQ(verdict.kind(), v1::VERDICT_KIND_SLOW_CORE);

@@ -13,6 +13,7 @@
 #include "aggregator/certificate/clock_findings.h"
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/make_certificate.h"
+#include "aggregator/certificate/verdict.h"
 #include "aggregator/export/events/event_lines.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/gzip_file.h"
@@ -467,7 +468,8 @@ absl::Status ExportTimeline(const Store& store, ChunkSource& source, std::string
 
 absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record,
                                  const v1::ExportRequest& request, const CaptureClocks& clocks,
-                                 ExportFiles& files, const ExportWriter& write) {
+                                 std::string_view store_problem, ExportFiles& files,
+                                 const ExportWriter& write) {
   RETURN_IF_ERROR(CheckExportOptions(request));
   // Every export takes these steps: snapshot, selection, certificate, then the format. With a
   // snapshot the file has all streams of one moment, whatever retention deletes meanwhile.
@@ -481,7 +483,8 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
   ExportAssessment judgement;
   ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record, streams));
   AddClockFindings(clocks, judgement.certificate);
-  // The certificate is complete from here on: AddClockFindings has added its findings.
+  AddStoreFinding(record, store_problem, judgement.certificate);
+  // All findings are in the certificate from here on.
   judgement.json = ToJson(ToMessage(judgement.certificate));
   const bool holds_nothing = judgement.certificate.account.captured == 0 && record.workers.empty();
   // Summaries are still made: their certificate explains why there is nothing.

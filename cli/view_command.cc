@@ -109,7 +109,7 @@ int PrintSharedPage(Context& context, const ViewOptions& options) {
 absl::StatusOr<WebAssets> AssetsOf(const ViewOptions& options) {
   if (options.assets.empty()) return WebAssets::BuiltIn();
   auto assets = WebAssets::ReadDirectory(options.assets);
-  if (!assets.ok()) return OfOption("--web-assets", assets.status());
+  if (!assets.ok()) return WithOption("--web-assets", assets.status());
   return assets;
 }
 

@@ -15,7 +15,7 @@ namespace neurontrace {
 // Cores that a verdict or a refusal names at most; further ones are counted.
 inline constexpr size_t kInsightCoresNamed = 64;
 
-// The capture of which a command exports a part.
+// A capture that a command exports a part from.
 struct ExportedCapture {
   std::string id;  // empty: none, as of a running watch, and verdicts have no command
   // Reference time of its first event, from which the command counts. 0: that may still change, so

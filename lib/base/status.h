@@ -42,7 +42,7 @@ NEURONTRACE_STATUS_MAKER(DataLoss, kDataLoss)
 #undef NEURONTRACE_STATUS_MAKER
 
 // Returns OK, or FAILED_PRECONDITION with the option in front whose value is unusable. Pure.
-inline absl::Status OfOption(std::string_view option, const absl::Status& status) {
+inline absl::Status WithOption(std::string_view option, const absl::Status& status) {
   if (status.ok()) return status;
   return FailedPrecondition("{}: {}", option, std::string(status.message()));
 }

@@ -116,14 +116,14 @@ absl::Status CheckSecurity(const ChannelSecurity& security, const std::string& a
                            ChannelSide side) {
   RETURN_IF_ERROR(CheckOptions(security, address, side));
   if (!security.has_tls()) return absl::OkStatus();
-  RETURN_IF_ERROR(OfOption("--tls-ca", CheckAuthorityFile(security.ca).status()));
+  RETURN_IF_ERROR(WithOption("--tls-ca", CheckAuthorityFile(security.ca).status()));
   if (!security.cert.empty()) {
-    RETURN_IF_ERROR(OfOption("--tls-cert", CheckCertificateFile(security.cert).status()));
-    RETURN_IF_ERROR(OfOption("--tls-key", CheckKeyFile(security.key, security.cert)));
+    RETURN_IF_ERROR(WithOption("--tls-cert", CheckCertificateFile(security.cert).status()));
+    RETURN_IF_ERROR(WithOption("--tls-key", CheckKeyFile(security.key, security.cert)));
   }
   if (security.token_file.empty()) return absl::OkStatus();
-  return OfOption("--token-file",
-                  ReadTokenFile(security.token_file, limits::kTokenBytesMax).status());
+  return WithOption("--token-file",
+                    ReadTokenFile(security.token_file, limits::kTokenBytesMax).status());
 }
 
 // A file that cannot be examined is skipped, as CheckSecurity reports it.

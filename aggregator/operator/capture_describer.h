@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/access/role.h"
+#include "aggregator/certificate/certificate.h"
 #include "aggregator/clocks/clock_service.h"
 #include "aggregator/operator/capture_directory.h"
 #include "aggregator/operator/session_sequence.h"

@@ -285,11 +285,13 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   loadingChanged(): void {
     const {loader} = this.stage, {problem} = loader;
     if (problem)
-      this.stage.showLoading(sentences(problem.message, problem.hint), true);
+      this.stage.showLoading(sentences(problem.message, problem.hint), 'error');
     else if (this.followProblem)
-      this.stage.showLoading(this.followProblem, true);
+      this.stage.showLoading(this.followProblem, 'error');
+    else if (loader.isLoading)
+      this.stage.showLoading('Loading…', 'loading');
     else
-      this.stage.showLoading(loader.isLoading ? 'Loading…' : sentences(this.stage.cutText), false);
+      this.stage.showLoading(sentences(this.stage.cutText), 'note');
   }
 
   cutChanged(): void {

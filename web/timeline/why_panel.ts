@@ -183,7 +183,9 @@ export class WhyPanel implements Panel {
                 () => this.showVerdict(index)),
         button('Heat map', () => this.jump.showOnHeatMap(index)));
     const length = formatDuration(verdict.to - verdict.from),
-          when = `since ${formatMoment(verdict.from)} (${formatUtc(parseInteger(message.sinceNs))} UTC), for ${length}`;
+          // Nobody needs it to a nanosecond here.
+        when = `since ${formatMoment(Math.round(verdict.from / 1000) * 1000)} (${
+            formatUtc(parseInteger(message.sinceNs))} UTC), for ${length}`;
     return element(
         'li', {class: `verdict-card ${verdict.tone}`},
         element(

@@ -129,11 +129,13 @@ std::string RolePhrase(const Verdict& verdict) {
   return verdict.role.empty() ? std::string() : fmt::format(" of {}", Clean(verdict.role));
 }
 
+// The score z is not in the text: a reader cannot tell what 41 means, and no verdict has a low one.
 std::string SlowText(const Verdict& verdict, std::string_view who, std::string_view cause) {
-  return fmt::format("SLOW {}: {}, {}{}: {:.2f}x of {}, z {:.0f}, in {} of {} executions; {}{}",
-                     VerdictKindName(verdict.kind), who, cause, RolePhrase(verdict), verdict.ratio,
-                     Counted(verdict.peers, "peer"), verdict.z, verdict.executions, verdict.judged,
-                     Cost(verdict), Waiting(verdict));
+  return fmt::format(
+      "SLOW {}: {}, {}{}: own work {:.2f} times the median of {} {}, in {} of {} executions; {}{}",
+      VerdictKindName(verdict.kind), who, cause, RolePhrase(verdict), verdict.ratio,
+      verdict.suspects.size() == 1 ? "its" : "their", Counted(verdict.peers, "peer"),
+      verdict.executions, verdict.judged, Cost(verdict), Waiting(verdict));
 }
 
 std::string HangText(const Verdict& verdict, std::string_view who, std::string_view what) {
@@ -174,13 +176,12 @@ std::string VerdictText(const Verdict& verdict, std::span<const InsightCore> cor
       return SlowText(verdict, who, "the program's own code between executions");
     case VerdictKind::kSlowCollective:
       return fmt::format(
-          "SLOW slow-collective: {} among {} transfers {:.2f}x as long as before; {}",
+          "SLOW slow-collective: {} among {} transfers {:.2f} times as long as before; {}",
           Meeting(verdict), who, verdict.ratio, Cost(verdict));
     case VerdictKind::kUnevenRole:
       return fmt::format(
-          "UNEVEN uneven-role: every core of {} has {:.2f}x the work of the other roles; {}; {} "
-          "wait; "
-          "no rank is at fault",
+          "UNEVEN uneven-role: every core of {} has {:.2f} times the work of the other roles; {}; "
+          "{} wait; no rank is at fault",
           Clean(verdict.role), verdict.ratio, Cost(verdict), Counted(verdict.waiting, "core"));
     case VerdictKind::kUnevenData:
       return fmt::format(

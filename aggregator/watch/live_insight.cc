@@ -331,7 +331,7 @@ size_t LiveInsight::JudgeJob(const JobKey& key, Watched& watched, uint64_t now_n
     refusal.begin_ns = job.ToReference(refusal.cores.front(), refusal.begin_ns);
     refusal.end_ns = job.ToReference(refusal.cores.front(), refusal.end_ns);
   }
-  v1::InsightReport message = ToMessage(report, cores, key.first.ToString());
+  v1::InsightReport message = ToMessage(report, cores, {.id = key.first.ToString()});
   message.set_begin_ns(watched.window_began_reference_ns);
   message.set_end_ns(deps_.clocks.ReferenceNs());
   AddOmissions(job, workers, message);

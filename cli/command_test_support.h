@@ -167,6 +167,20 @@ class FakeOperator final : public v1::OperatorService::Service {
     writer->Write(reply);
     return grpc::Status::OK;
   }
+  grpc::Status ListArtifacts(grpc::ServerContext*, const v1::CaptureReference*,
+                             v1::ListArtifactsReply* reply) override {
+    *reply = artifacts;
+    return grpc::Status::OK;
+  }
+  grpc::Status GetArtifact(grpc::ServerContext*, const v1::GetArtifactRequest*,
+                           grpc::ServerWriter<v1::GetArtifactReply>* writer) override {
+    for (const char* const piece : {"first ", "second"}) {
+      v1::GetArtifactReply reply;
+      reply.set_data(piece);
+      writer->Write(reply);
+    }
+    return artifact_status;
+  }
   grpc::Status Explain(grpc::ServerContext*, const v1::ExplainRequest* request,
                        v1::InsightReport* reply) override {
     explain_request = *request;
@@ -205,6 +219,8 @@ class FakeOperator final : public v1::OperatorService::Service {
   v1::CollectStacksRequest stacks_request;
   v1::StacksReport stacks;
   v1::InsightReport insight;
+  v1::ListArtifactsReply artifacts;
+  grpc::Status artifact_status;  // after the bytes
   grpc::Status explain_status;
 };
 

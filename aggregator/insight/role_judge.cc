@@ -200,7 +200,11 @@ std::string RoleJudge::Name(size_t table) const {
 std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
   std::vector<SlowCore> result;
   too_many = false;
-  std::map<uint32_t, double> largest;  // by row, of the table that describes it
+  struct Longest {
+    double longer = 0;
+    SlowCore slow;
+  };
+  std::map<uint32_t, Longest> longest;  // by row
   // Whole steps have less noise than their executions; with one execution in a step they are equal.
   const size_t count = tables_.size() + (role_.period > 1 ? 1 : 0);
   // Executions of a step that have their data in common are not so many independent observations.
@@ -213,15 +217,23 @@ std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
     for (const PeerExcess& excess : excesses) {
       const double longer =
           table(i).per_step() * table(i).ExcessOf(excess.row, excess.window, OwnOf, medians.own);
-      const auto known = largest.find(excess.row);
+      const auto [known, is_new] = longest.try_emplace(excess.row);
       // A model tells more than a step does.
-      if (known != largest.end() && (i == tables_.size() || known->second >= longer)) continue;
-      if (known != largest.end())
-        std::erase_if(result, [&](const SlowCore& slow) { return slow.row == excess.row; });
-      largest[excess.row] = longer;
-      result.push_back(Describe(excess, i, medians));
+      if (!is_new && i == tables_.size()) continue;
+      SlowCore slow = Describe(excess, i, medians);
+      Longest& row = known->second;
+      if (!is_new && row.longer >= longer) {
+        row.slow.also.push_back(std::move(slow));
+        continue;
+      }
+      if (!is_new) {
+        slow.also = std::exchange(row.slow.also, {});
+        slow.also.push_back(std::move(row.slow));
+      }
+      row = {longer, std::move(slow)};
     }
   }
+  for (auto& [row, kept] : longest) result.push_back(std::move(kept.slow));
   const TableMedians of_steps(steps_);
   for (SlowCore& slow : result) {
     // In lock step, others wait as much longer as its own work is longer: in each step, or on the

@@ -36,6 +36,8 @@ struct SlowCore {
   uint64_t since_ns = 0;
   uint64_t until_ns = 0;
   uint64_t exec_id = 0;  // the latest in which it was exceeded
+  // The same core in the tables of other models whose executions pass the test, too.
+  std::vector<SlowCore> also;
 };
 
 // The frontier: the wait that ends with the named cores, and the lead of somebody else. Per step.

@@ -17,6 +17,8 @@ constexpr size_t kNameBytesMax = 80;
 constexpr size_t kSentenceBytesMax = 400;
 // Ranges of ranks in one text; the report has all of them.
 constexpr size_t kRangesMax = 8;
+// Models besides the first in one text; the report has all of them.
+constexpr size_t kOtherModelsMax = 4;
 
 std::string Clean(std::string_view text) { return CleanText(text, kNameBytesMax); }
 
@@ -129,11 +131,27 @@ std::string RolePhrase(const Verdict& verdict) {
   return verdict.role.empty() ? std::string() : fmt::format(" of {}", Clean(verdict.role));
 }
 
+// "; also in decode.neff: 46 of 46 executions, 1.38x".
+std::string OtherModels(const Verdict& verdict) {
+  std::string text;
+  for (size_t i = 0; i < std::min(verdict.also.size(), kOtherModelsMax); ++i) {
+    const VerdictModel& model = verdict.also[i];
+    text += fmt::format("; also in {}: {} of {} executions, {:.2f}x", Clean(model.role),
+                        model.executions, model.judged, model.ratio);
+  }
+  if (verdict.also.size() > kOtherModelsMax) {
+    text +=
+        fmt::format("; and in {}", Counted(verdict.also.size() - kOtherModelsMax, "other model"));
+  }
+  return text;
+}
+
 std::string SlowText(const Verdict& verdict, std::string_view who, std::string_view cause) {
   return fmt::format("SLOW {}: {}, {}{}: {:.2f}x of {}, z {:.0f}, in {} of {} executions; {}{}",
                      VerdictKindName(verdict.kind), who, cause, RolePhrase(verdict), verdict.ratio,
                      Counted(verdict.peers, "peer"), verdict.z, verdict.executions, verdict.judged,
-                     Cost(verdict), Waiting(verdict));
+                     Cost(verdict), Waiting(verdict)) +
+         OtherModels(verdict);
 }
 
 std::string HangText(const Verdict& verdict, std::string_view who, std::string_view what) {

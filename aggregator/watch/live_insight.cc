@@ -325,6 +325,10 @@ size_t LiveInsight::JudgeJob(const JobKey& key, Watched& watched, uint64_t now_n
     if (verdict.suspects.empty()) continue;
     verdict.since_ns = job.ToReference(verdict.suspects.front(), verdict.since_ns);
     verdict.until_ns = job.ToReference(verdict.suspects.front(), verdict.until_ns);
+    for (VerdictModel& model : verdict.also) {
+      model.since_ns = job.ToReference(verdict.suspects.front(), model.since_ns);
+      model.until_ns = job.ToReference(verdict.suspects.front(), model.until_ns);
+    }
   }
   for (Refusal& refusal : report.refusals) {
     if (refusal.cores.empty()) continue;

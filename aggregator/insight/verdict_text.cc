@@ -248,10 +248,15 @@ std::string ReportText(const InsightReport& report, std::span<const InsightCore>
   if (report.cores_judged == 0) return fmt::format("Nothing was judged; {}", judged);
   const std::string wait = fmt::format("wait {} of a {} step", Duration(report.exposed_wait_ns),
                                        Duration(report.step_ns));
+  // They may wait for a rank of which nothing was read.
+  const bool is_partial = std::ranges::any_of(report.refusals, [](const Refusal& refusal) {
+    return refusal.reason == RefusalReason::kCoverage;
+  });
+  const std::string_view nobody =
+      is_partial ? "Nobody to name among the cores that were read" : "Nobody to name";
   if (report.is_below_cost)
-    return fmt::format("Nobody to name: cores {}, less than 5 % or 1 ms; {}", wait, judged);
-  return fmt::format("Nobody to name: cores {}, and nobody's own work explains it; {}", wait,
-                     judged);
+    return fmt::format("{}: cores {}, less than 5 % or 1 ms; {}", nobody, wait, judged);
+  return fmt::format("{}: cores {}, and nobody's own work explains it; {}", nobody, wait, judged);
 }
 
 }  // namespace neurontrace

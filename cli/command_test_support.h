@@ -187,6 +187,18 @@ class FakeOperator final : public v1::OperatorService::Service {
     *reply = insight;
     return explain_status;
   }
+  grpc::Status ExplainCapture(grpc::ServerContext*, const v1::ExplainRequest* request,
+                              grpc::ServerWriter<v1::ExplainReply>* writer) override {
+    explain_request = *request;
+    v1::ExplainReply reply;
+    reply.mutable_progress()->set_chunks_read(1);
+    reply.mutable_progress()->set_chunks_total(2);
+    writer->Write(reply);
+    if (explain_breaks) return explain_status;
+    *reply.mutable_report() = insight;
+    if (explain_status.ok()) writer->Write(reply);
+    return explain_status;
+  }
 
   v1::Capture capture;
   std::vector<v1::Capture> steps;   // that WatchCapture tells before `capture`
@@ -222,6 +234,7 @@ class FakeOperator final : public v1::OperatorService::Service {
   v1::ListArtifactsReply artifacts;
   grpc::Status artifact_status;  // after the bytes
   grpc::Status explain_status;
+  bool explain_breaks = false;  // before the report
 };
 
 class CommandLineTest : public testing::Test {

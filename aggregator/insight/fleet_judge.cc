@@ -269,7 +269,7 @@ void FleetJudge::FindCollective(const RoleJudge& role, Verdict& verdict) const {
   size_t asked = 0;
   const auto add = [&](uint32_t core, bool is_waiting) {
     const CoreHistory& history = *input_.histories[core];
-    for (const CoreOperation& operation : history.known_operations()) {
+    for (const CoreOperation& operation : history.operations) {
       Waits& waits = operations[{operation.kind, history.groups[operation.group], operation.op,
                                  operation.model}];
       const double mean = operation.mean;

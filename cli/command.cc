@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -72,12 +73,16 @@ std::set<std::string_view> PathOptions() {
           "COMMAND", "directory", "framework-dir", "agent-socket", "program",  "kineto-dir"};
 }
 
-// Replaces control characters except newlines. An error message repeats typed text, and an escape
-// sequence in it must not control the terminal.
-std::string Printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c != '\n' && IsControl(c); }, '?');
-  return text;
+// Cleans each line. An error message repeats typed text, and an escape sequence in it must not
+// control the terminal.
+std::string Printable(std::string_view text) {
+  std::string clean;
+  for (size_t end = 0;; text.remove_prefix(end + 1)) {
+    end = text.find('\n');
+    clean += CleanText(text.substr(0, end), std::numeric_limits<size_t>::max());
+    if (end == std::string_view::npos) return clean;
+    clean += '\n';
+  }
 }
 
 // Returns whether the chosen command needs no address of an aggregator.

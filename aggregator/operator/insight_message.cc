@@ -140,6 +140,16 @@ v1::Verdict ToMessage(const Verdict& verdict, std::span<const InsightCore> cores
     excluded.set_ratio(cause.ratio);
     excluded.set_figure(cause.figure);
   }
+  for (const VerdictModel& model : verdict.also) {
+    v1::VerdictModel& other = *message.add_also();
+    other.set_role(model.role);
+    other.set_ratio(model.ratio);
+    other.set_z(model.z);
+    other.set_executions(model.executions);
+    other.set_judged(model.judged);
+    other.set_since_ns(model.since_ns);
+    other.set_until_ns(model.until_ns);
+  }
   message.set_text(VerdictText(verdict, cores));
   if (!capture.id.empty()) message.set_look(LookCommand(verdict, cores, capture));
   return message;

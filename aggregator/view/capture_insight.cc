@@ -128,7 +128,7 @@ absl::StatusOr<CaptureInsight::Window> CaptureInsight::WindowOf(const v1::Explai
 
 absl::StatusOr<v1::InsightReport> CaptureInsight::Explain(const CaptureRecord& record,
                                                           const v1::ExplainRequest& request,
-                                                          const std::function<bool()>& cancelled) {
+                                                          ExplainObserver* observer) {
   StoreChunkSource stored(deps_.store.OpenSnapshot(record.id), record);
   ASSIGN_OR_RETURN(CaptureDescription capture, stored.Describe());
   ASSIGN_OR_RETURN(CaptureClocks clocks, deps_.clocks.ForCapture(record));
@@ -147,9 +147,10 @@ absl::StatusOr<v1::InsightReport> CaptureInsight::Explain(const CaptureRecord& r
   InsightReading insight({.window_start_ns = window.from_ns, .window_end_ns = window.to_ns},
                          {.id = record.id.ToString(),
                           .first_event_ns = layout.is_live() ? 0 : layout.first_event_ns()});
-  const auto summary =
-      RunExporter(source, insight, reading, /*takes_host_samples=*/false,
-                  [&](const ExportProgress&) { return !cancelled || !cancelled(); });
+  const auto summary = RunExporter(
+      source, insight, reading, /*takes_host_samples=*/false, [&](const ExportProgress& progress) {
+        return observer == nullptr || observer->OnRead(progress.chunks_read, progress.chunks_total);
+      });
   if (!summary.ok()) return summary.status();
   v1::InsightReport report = insight.TakeReport();
   report.set_begin_ns(std::max(

@@ -329,6 +329,28 @@ class ManifestTest(ChartCase):
             self.assertEqual(volume["spec"]["claimRef"], {"namespace": "team-a", "name": f"neurontrace-{what}"})
             self.assertEqual(volume["spec"]["accessModes"], claim["spec"]["accessModes"])
 
+    def test_claims_of_framework_traces_are_written_to(self):
+        things = self.things(MATRIX["framework-on-demand"], "--api-versions", POLICIES)
+        modes = {name.removeprefix("neurontrace-"): thing["spec"]["accessModes"][0]
+                 for (kind, name), thing in things.items() if kind == "PersistentVolumeClaim" and name.startswith("neurontrace-")}
+        self.assertEqual(modes, {"tap": "ReadOnlyMany", "socket": "ReadOnlyMany", "kineto": "ReadWriteMany",
+                                 "traces": "ReadWriteMany"})
+
+    def test_agent_and_workers_have_the_paths_of_framework_traces(self):
+        """Orders name a file, and a socket's directory is in the environment of workers."""
+        agent = self.things(ON_DEMAND)["DaemonSet", "neurontrace-agent"]["spec"]["template"]["spec"]
+        container = agent["containers"][0]
+        for argument in ("--framework-dir=/var/lib/neurontrace/traces", "--kineto-dir=/run/neurontrace-kineto",
+                         "--kineto-group=9400"):
+            self.assertIn(argument, container["args"])
+        paths = {volume["name"]: volume["hostPath"]["path"] for volume in agent["volumes"] if "hostPath" in volume}
+        mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+        for name, writes in (("framework", False), ("kineto", True)):
+            self.assertEqual(mounts[name]["mountPath"], paths[name])
+            self.assertEqual(not mounts[name].get("readOnly", False), writes)
+        prepare = next(one for one in agent["initContainers"] if one["name"] == "prepare-framework-dir")
+        self.assertEqual(prepare["command"][-3:], ["--mode=1770", "--group=9400", "/var/lib/neurontrace/traces"])
+
     def test_a_load_balancer_has_both_protocols_and_is_let_in(self):
         things = self.things(MATRIX["load-balancer"])
         service = things["Service", "neurontrace-aggregator"]

@@ -9,7 +9,7 @@ import subprocess
 
 import suite
 from chart import CHART, GOLDEN, MINIMAL, POLICIES, ROOT, ChartCase, containers_of, merged, pod_of, yaml
-from chart_values import EVERYTHING, MATRIX, MONITORED, PEER, REFUSED, TYPOS
+from chart_values import EVERYTHING, MATRIX, MONITORED, ON_DEMAND, PEER, REFUSED, TYPOS
 
 # What it takes to read fd and environ of another user's process; root without them is as anybody.
 LOOKING = ["DAC_READ_SEARCH", "SYS_PTRACE"]
@@ -437,7 +437,8 @@ class ManifestTest(ChartCase):
         read = set(re.findall(r'"([A-Z][A-Z0-9_]+)"', "".join(
             path.read_text(encoding="utf-8") for path in (ROOT / "tap").iterdir() if path.suffix in (".cc", ".h"))))
         names = {variable["name"] for variable in containers_of(worker)[0]["env"]}
-        self.assertEqual(names - read - {"LD_PRELOAD"}, set())
+        kineto = {"KINETO_USE_DAEMON", "KINETO_IPC_SOCKET_DIR", "KINETO_ONDEMAND_TRACE_DIR"}  # read by PyTorch
+        self.assertEqual(names - read, {"LD_PRELOAD", *kineto})
         agent = pod_of(self.things()["DaemonSet", "neurontrace-agent"])["spec"]
         paths = {volume["name"]: volume["hostPath"]["path"] for volume in agent["volumes"] if "hostPath" in volume}
         mounted = {volume["name"]: volume["hostPath"]["path"] for volume in pod_of(worker)["spec"]["volumes"]}

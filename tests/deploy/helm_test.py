@@ -439,10 +439,11 @@ class ManifestTest(ChartCase):
         names = {variable["name"] for variable in containers_of(worker)[0]["env"]}
         kineto = {"KINETO_USE_DAEMON", "KINETO_IPC_SOCKET_DIR", "KINETO_ONDEMAND_TRACE_DIR"}  # read by PyTorch
         self.assertEqual(names - read, {"LD_PRELOAD", *kineto})
-        agent = pod_of(self.things()["DaemonSet", "neurontrace-agent"])["spec"]
+        agent = pod_of(self.things(ON_DEMAND)["DaemonSet", "neurontrace-agent"])["spec"]
         paths = {volume["name"]: volume["hostPath"]["path"] for volume in agent["volumes"] if "hostPath" in volume}
         mounted = {volume["name"]: volume["hostPath"]["path"] for volume in pod_of(worker)["spec"]["volumes"]}
-        self.assertEqual(mounted, {"neurontrace-tap": paths["tap"], "neurontrace-socket": paths["socket"]})
+        self.assertEqual(mounted, {"neurontrace-tap": paths["tap"], "neurontrace-socket": paths["socket"],
+                                   "neurontrace-kineto": paths["kineto"], "neurontrace-traces": paths["framework"]})
         self.assertEqual(pod_of(worker)["spec"]["securityContext"]["supplementalGroups"],
                          [agent["securityContext"]["runAsGroup"]])
 

@@ -9,6 +9,7 @@ which PyTorch and Kineto do call to find that there is no GPU, are the real ones
 
 import re
 import subprocess
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -50,3 +51,13 @@ def write_stand_ins(directory):
         link.unlink(missing_ok=True)
         link.symlink_to(target.name)
     return sorted(names)
+
+
+def main():
+    """In the environment of PyTorch, which cannot be imported before."""
+    directory = Path(sysconfig.get_path("purelib")) / "torch" / "lib"
+    print(f"{directory}: stand-ins for {', '.join(write_stand_ins(directory))}")
+
+
+if __name__ == "__main__":
+    main()

@@ -27,7 +27,7 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 PROTOC_VERSION = "3.21"
-MESSAGES = ("vocabulary", "chunk", "trigger", "agent_gateway", "certificate", "insight", "operator_service")
+MESSAGES = ("vocabulary", "chunk", "stacks", "trigger", "agent_gateway", "certificate", "insight", "operator_service")
 EARLIEST_ZIP_TIME = 315532800  # 1980, the first date that a zip can hold
 
 

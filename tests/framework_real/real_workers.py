@@ -31,6 +31,12 @@ class RealWorker(Process):
         lines = self._stamps.read_text(encoding="ascii").splitlines(keepends=True)
         return {step.number: step for step in (Step(*map(int, line.split())) for line in lines if line.endswith("\n"))}
 
+    def newest_ns(self):
+        """When the newest step ended that has been written."""
+        lines = self._stamps.read_text(encoding="ascii").splitlines(keepends=True)
+        whole = [line for line in lines if line.endswith("\n")]
+        return int(whole[-1].split()[2]) if whole else 0
+
 
 class RealJobs:
     """Instances of a fleet whose agents ask frameworks, and the workers on them."""
@@ -58,7 +64,8 @@ class RealJobs:
         libraries = [self.fleet.build / "lib" / "libneurontrace_tap.so",
                      self.fleet.build / "tests" / "fake_nrt" / "libnrt.so.1"]
         variables = {"NEURONTRACE_AGENT_SOCKET": str(self.fleet.socket_of(instance_id)), "RANK": str(rank),
-                     "WORLD_SIZE": str(world_size), "PYTHONPATH": str(FOLDER), **(env or {})}
+                     "WORLD_SIZE": str(world_size), "NEURON_RT_NUM_CORES": "1",
+                     "PYTHONPATH": f"{FOLDER}:{FOLDER.parent / 'e2e'}", **(env or {})}
         if framework == "torch":
             variables["KINETO_LOG_LEVEL"] = "3"
             if listens:

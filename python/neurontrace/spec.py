@@ -95,7 +95,8 @@ def capture_spec(*, name: str = "", job: str = "", facts: Mapping[str, str] = {}
             worker_gids=_gid_ranges(ranks), neuron_cores=list(cores), event_types=texts("event_types", event_types),
             all_events=all_events, include_neuron=neuron, include_framework=framework, require_percent=require_percent,
             ring_events_per_core=ring_events, labels=_pairs(labels), frameworks=texts("frameworks", frameworks),
-            framework_steps=framework_steps, framework_first_step=framework_first_step, framework_stacks=framework_stacks)
+            framework_steps=framework_steps, framework_first_step=framework_first_step,
+            framework_stacks=framework_stacks)
         _set_end(spec, duration, executions, at_execution, max_bytes)
     except (TypeError, ValueError) as error:  # of protobuf, whose text names value and type
         raise NeurontraceError(f"a wrong argument of a capture: {error}") from None

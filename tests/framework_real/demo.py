@@ -47,7 +47,7 @@ def start(fleet, pythons):
 
 def slowest_operators(fleet, capture_id):
     """{(job, rank): [(name, calls, total_ns)]} of PyTorch's operators, the slowest first."""
-    ranks = {(worker["identity"]["instance_id"], worker["identity"]["pid"]): int(worker["cores"][0].get("global_rank", 0))
+    ranks = {(worker["identity"]["instance_id"], worker["identity"]["pid"]): worker["cores"][0]["rank_evidence"][0]["worker_gid"]
              for worker in fleet.list_workers()}
     totals = collections.defaultdict(lambda: collections.defaultdict(lambda: [0, 0]))
     for row in read_events(fleet.export_events(capture_id)):
@@ -62,7 +62,7 @@ def slowest_operators(fleet, capture_id):
 
 def print_operators(operators):
     print(f"\n{'rank':>4}  {'operator':28} {'calls':>7} {'total ms':>9}")
-    for rank, its in operators.items():
+    for rank, its in sorted(operators.items(), key=lambda one: int(one[0])):
         for name, calls, total_ns in its[:OPERATORS_SHOWN]:
             print(f"{rank:>4}  {name:28} {calls:>7} {total_ns / 1e6:>9.2f}")
 

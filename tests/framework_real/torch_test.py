@@ -140,7 +140,7 @@ class TorchTest(FleetCase):
         capture = self.capture("--duration", "20s", "--at-step", "next", "--steps", "5")
         steps = self.stop(worker)
         _, found = spans_of(self.file_of(capture, worker))
-        self.assertEqual(len(found["torch step"]), 5)
+        self.assertEqual(len(found["torch step"]), 5, sorted(found["train step"]))
         numbers = sorted(found["train step"])
         # Kineto begins and ends inside of the optimizer's step: the annotation around it is of the one after.
         self.assertEqual(numbers, list(range(numbers[0], numbers[0] + 5)))

@@ -23,8 +23,9 @@ class DemoTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             for line in ("framework traces seen", "no problems", "aten::addmm", "every event the runtime produced is stored"):
                 self.assertIn(line, done.stdout)
-            names = {entry.name for entry in Pftrace(Path(out) / "frameworks.pftrace").slices}
-            self.assertLessEqual({"aten::addmm", "nrt_execute", "nc_exec_running"}, names)
+            # The hardware's spans have the model in their names.
+            names = {entry.name.split()[0] for entry in Pftrace(Path(out) / "frameworks.pftrace").slices if entry.name}
+            self.assertEqual({"aten::addmm", "nrt_execute", "nc_exec_running"} - names, set())
 
 
 if __name__ == "__main__":

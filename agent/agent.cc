@@ -22,6 +22,7 @@
 #include "agent/pods/pod_resolver.h"
 #include "agent/pods/pod_workers.h"
 #include "agent/ranks/rank_resolver.h"
+#include "agent/source/framework/xla/xla_client.h"
 #include "lib/base/post_and_wait.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
@@ -401,6 +402,7 @@ absl::Status Agent::Start(const AgentConfig& config) {
   if (spool_ != nullptr) io_thread_ = std::thread([this] { io_loop_.Run(); });
   RETURN_IF_ERROR(taps_.Start());
   RETURN_IF_ERROR(ListenToKineto(config));
+  AddXla(config);
   health_.Set(kSocketCondition, true);
   RETURN_IF_ERROR(process_.StartPages(config.health_address, config.health_names));
   process_.pages().AddPostPage(MakeTriggerPage(config));
@@ -415,6 +417,15 @@ absl::Status Agent::ListenToKineto(const AgentConfig& config) {
                                         loop_, kineto_, source_metrics_));
   framework_.AddRecorder(kineto_);
   return absl::OkStatus();
+}
+
+// A worker's server may write below the directory itself, from another working directory.
+void Agent::AddXla(const AgentConfig& config) {
+  if (!config.framework_directory.starts_with('/')) return;
+  xla_ = std::make_unique<XlaRecorder>(
+      "/proc", std::make_unique<XlaClient>(config.framework_directory, loop_), clock_,
+      source_metrics_);
+  framework_.AddRecorder(*xla_);
 }
 
 void Agent::Run(int signal_fd) {

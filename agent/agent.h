@@ -25,6 +25,7 @@
 #include "agent/source/framework/framework_source.h"
 #include "agent/source/framework/on_demand/kineto_recorder.h"
 #include "agent/source/framework/on_demand/kineto_socket.h"
+#include "agent/source/framework/xla/xla_recorder.h"
 #include "agent/source/host/host_source.h"
 #include "agent/source/neuron/tap/untapped_workers.h"
 #include "agent/source/neuron/tap_source.h"
@@ -107,6 +108,8 @@ class Agent final : private ControlObserver, private PostHandler {
   // Begins to answer PyTorch's workers, if --kineto-dir is given. Fails with the error of
   // KinetoSocket::Listen, or if the group is not known.
   absl::Status ListenToKineto(const AgentConfig& config);
+  // Has captures that ask for it call XLA's profilers, if there is a directory for their traces.
+  void AddXla(const AgentConfig& config);
   // Reads the spool's directory and then connects to the aggregator. Tries again every second while
   // the directory may hold chunks and cannot be read, or another agent uses it: what lies there
   // must be known before streams continue.
@@ -188,6 +191,7 @@ class Agent final : private ControlObserver, private PostHandler {
   TapSource taps_;
   std::unique_ptr<UntappedWorkers> untapped_;  // null: not looked for
   KinetoRecorder kineto_;
+  std::unique_ptr<XlaRecorder> xla_;  // null: no --framework-dir with an absolute path
   FrameworkSource framework_;
   std::unique_ptr<KinetoSocket> kineto_socket_;  // null: no --kineto-dir
   HostSource host_;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/trace/event_filter.h"
+#include "lib/trace/framework_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -72,10 +72,10 @@ inline constexpr uint64_t kXlaDurationNsMax = uint64_t{60} * 1'000'000'000;
 inline constexpr size_t kXlaAnswerBytesMax = size_t{128} << 20;
 inline constexpr size_t kXlaAnswersBytesMax = size_t{256} << 20;
 inline constexpr size_t kXlaAnswerBytesMin = size_t{2} << 20;
-// Open files of a worker, and bytes of the kernel's tables of sockets, among which the port is
-// searched for. Beyond: the worker is not asked.
+// Open files of a worker, and listening sockets of its machine, among which the port is searched
+// for. Beyond: the worker is not asked.
 inline constexpr size_t kXlaDescriptorsMax = 16'384;
-inline constexpr size_t kXlaSocketTableBytesMax = size_t{8} << 20;
+inline constexpr size_t kXlaSocketsMax = 16'384;
 
 static_assert(kXlaAnswerBytesMax <= INT32_MAX, "a limit of gRPC's messages is an int");
 static_assert(kMappingOperationsPerEntryMax * 21 + 2 <= kStringBytesMax,

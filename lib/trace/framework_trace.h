@@ -13,6 +13,14 @@ namespace neurontrace {
 
 // jax and torch_xla, by the ProfilerService of XLA that both of them start.
 inline constexpr std::string_view kXlaFramework = "xla";
+// The variable with which a process names the port that it gave to start_server.
+inline constexpr const char* kXlaPortVariable = "NEURONTRACE_XLA_PORT";
+// Returns whether the mappings of a process, as in /proc/PID/maps, have a library of jax or
+// torch_xla. Pure.
+constexpr bool HasXla(std::string_view mappings) {
+  return mappings.find("/jaxlib/") != mappings.npos || mappings.find("/_XLAC") != mappings.npos;
+}
+
 // The frameworks that can be asked to record on demand, as CaptureSpec::Filter::frameworks and
 // `capture --framework` name them.
 inline constexpr std::array<std::string_view, 2> kOnDemandFrameworks = {"pytorch", kXlaFramework};

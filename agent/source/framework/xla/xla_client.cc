@@ -76,7 +76,10 @@ struct XlaClient::Call {
   tensorflow::ProfileRequest request;
   tensorflow::ProfileResponse response;
 
-  bool is_ending = false;  // on the sequence alone
+  // Guarded by the client's mutex.
+  bool is_ending = false;
+  int halves = 1;  // of this that gRPC uses: the order, and its end
+
   grpc::ClientContext end_context;
   tensorflow::TerminateRequest end_request;
   tensorflow::TerminateResponse end_response;
@@ -92,65 +95,56 @@ XlaClient::~XlaClient() {
       call->context.TryCancel();
       call->end_context.TryCancel();
     }
-    left_.Wait(mutex_, [this]() NT_REQUIRES(mutex_) { return open_ == 0; });
+    left_.Wait(mutex_, [this]() NT_REQUIRES(mutex_) { return calls_.empty(); });
   }
   loop_.Quit();
   thread_.join();
 }
 
 void XlaClient::Begin(const XlaOrder& order, XlaAnswers& answers) {
-  const auto call = std::make_shared<Call>();
+  auto owned = std::make_unique<Call>();
+  Call* const call = owned.get();
   call->session = order.session;
   call->stub = tensorflow::ProfilerService::NewStub(MakeLocalChannel(order));
   call->deliver = weak_tasks_.Wrap([session = order.session, &answers](const XlaAnswer& answer) {
     answers.OnAnswer(session, answer);
   });
   call->context.set_deadline(DeadlineAfter(std::chrono::nanoseconds(order.timeout_ns)));
-  call->end_context.set_deadline(std::chrono::system_clock::time_point::max());
   call->request = RequestFor(order, directory_);
   {
     const MutexLock lock(mutex_);
-    const bool is_new = calls_.emplace(order.session, call).second;
-    assert(is_new);
-    static_cast<void>(is_new);
-    ++open_;
+    assert(!calls_.contains(order.session));
+    calls_.insert_or_assign(order.session, std::move(owned));
   }
   call->stub->async()->Profile(
       &call->context, &call->request, &call->response, [this, call](const grpc::Status& status) {
         loop_.PostTask([this, call, status] {
-          runner_.PostTask([call, answer = Save(*call, status)] { call->deliver(answer); });
-          {
-            const MutexLock lock(mutex_);
-            calls_.erase(call->session);
-          }
-          Leave();
+          runner_.PostTask([deliver = call->deliver, answer = Save(*call, status)]() mutable {
+            deliver(answer);
+          });
+          Leave(*call);
         });
       });
 }
 
 void XlaClient::End(const std::string& session) {
-  const std::shared_ptr<Call> call = Find(session);
-  if (call == nullptr || std::exchange(call->is_ending, true)) return;
+  const MutexLock lock(mutex_);
+  const auto it = calls_.find(session);
+  if (it == calls_.end() || std::exchange(it->second->is_ending, true)) return;
+  Call* const call = it->second.get();
+  ++call->halves;
   call->end_context.set_deadline(DeadlineAfter(kEndTimeout));
   call->end_request.set_session_id(session);
-  {
-    const MutexLock lock(mutex_);
-    ++open_;
-  }
-  // Whether the process has heard it, its answer to the order shows.
+  // Whether the process has received this, its answer to the order shows.
   call->stub->async()->Terminate(
       &call->end_context, &call->end_request, &call->end_response,
-      [this, call](const grpc::Status&) { loop_.PostTask([this] { Leave(); }); });
+      [this, call](const grpc::Status&) { loop_.PostTask([this, call] { Leave(*call); }); });
 }
 
 void XlaClient::Cancel(const std::string& session) {
-  if (const std::shared_ptr<Call> call = Find(session)) call->context.TryCancel();
-}
-
-std::shared_ptr<XlaClient::Call> XlaClient::Find(const std::string& session) {
   const MutexLock lock(mutex_);
   const auto it = calls_.find(session);
-  return it == calls_.end() ? nullptr : it->second;
+  if (it != calls_.end()) it->second->context.TryCancel();
 }
 
 XlaAnswer XlaClient::Save(const Call& call, const grpc::Status& status) const {
@@ -170,9 +164,15 @@ XlaAnswer XlaClient::Save(const Call& call, const grpc::Status& status) const {
   return {saved.ok() ? Kind::kSaved : Kind::kNotSaved, saved, xspace.size()};
 }
 
-void XlaClient::Leave() {
-  const MutexLock lock(mutex_);
-  --open_;
+// A channel is destroyed here and not on gRPC's thread: that of the last one waits for that thread.
+void XlaClient::Leave(Call& call) {
+  std::unique_ptr<Call> ended;
+  MutexLock lock(mutex_);
+  if (--call.halves > 0) return;
+  const auto it = calls_.find(call.session);
+  assert(it != calls_.end());
+  ended = std::move(it->second);
+  calls_.erase(it);
   left_.NotifyAll();
 }
 

@@ -38,23 +38,22 @@ class XlaClient final : public XlaCalls {
   void Cancel(const std::string& session) override;
 
  private:
-  // One order. Shared by gRPC, which uses the contexts and messages, and the functions below.
+  // One order, with the contexts and messages that gRPC uses.
   struct Call;
 
-  std::shared_ptr<Call> Find(const std::string& session);
   // Returns the answer to an order whose call has ended with `status`, after its XSpace was saved.
   // On the thread.
   XlaAnswer Save(const Call& call, const grpc::Status& status) const;
-  // Handles that gRPC no longer uses one of the two halves of a call.
-  void Leave();
+  // Handles that gRPC no longer uses one half of the call, and destroys it after the last. On the
+  // thread.
+  void Leave(Call& call);
 
   const std::string directory_;
   TaskRunner& runner_;
   WeakTasks weak_tasks_;
   Mutex mutex_;
   CondVar left_;
-  std::map<std::string, std::shared_ptr<Call>> calls_ NT_GUARDED_BY(mutex_);  // by session
-  size_t open_ NT_GUARDED_BY(mutex_) = 0;  // calls of both kinds that gRPC has
+  std::map<std::string, std::unique_ptr<Call>> calls_ NT_GUARDED_BY(mutex_);  // by session
   EventLoop loop_;
   std::thread thread_;
 };

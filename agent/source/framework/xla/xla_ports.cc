@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -18,6 +20,7 @@
 #include "lib/base/small_file.h"
 #include "lib/base/status.h"
 #include "lib/trace/framework_limits.h"
+#include "lib/trace/framework_trace.h"
 
 namespace neurontrace {
 namespace {
@@ -86,16 +89,27 @@ absl::StatusOr<std::set<uint64_t>> SocketsOf(const std::string& directory) {
   return inodes;
 }
 
-// Adds the listening sockets of one of the kernel's tables that are among `inodes`. Lines:
-// "sl local rem st tx:rx tr:tm retrnsmt uid timeout inode …", an address as "HEX:PORT".
-void AddListening(std::string_view table, const std::set<uint64_t>& inodes,
-                  std::vector<ListeningSocket>& sockets) {
-  while (!table.empty()) {
-    std::string_view line = TakeWord(table, '\n');
+// Adds the listening sockets of one of the kernel's tables that are among `inodes`; a table that
+// does not exist has none. Lines: "sl local rem st tx:rx tr:tm retrnsmt uid timeout inode …", an
+// address as "HEX:PORT". Fails with FAILED_PRECONDITION if there are too many.
+absl::Status AddListening(const std::string& path, const std::set<uint64_t>& inodes,
+                          std::vector<ListeningSocket>& sockets) {
+  std::ifstream table(path);
+  std::string text;
+  std::getline(table, text);  // the names of the columns
+  for (size_t lines = 0; std::getline(table, text); ++lines) {
+    if (lines >= limits::kXlaSocketsMax) {
+      return FailedPrecondition(
+          "more than {} sockets listen on this machine; the agent does not "
+          "search them for the port of XLA's profiler",
+          limits::kXlaSocketsMax);
+    }
+    std::string_view line = text;
     TakeWord(line, ' ');
     std::string_view local = TakeWord(line, ' ');
     TakeWord(line, ' ');
-    if (TakeWord(line, ' ') != kListening) continue;
+    // The kernel lists connections, of which there may be very many, behind all listening sockets.
+    if (TakeWord(line, ' ') != kListening) break;
     for (int i = 0; i < 5; ++i) TakeWord(line, ' ');
     const auto inode = ParseWhole<uint64_t>(TakeWord(line, ' '));
     const std::string_view address = TakeWord(local, ':');
@@ -103,18 +117,13 @@ void AddListening(std::string_view table, const std::set<uint64_t>& inodes,
     if (!inode || !port || !inodes.contains(*inode)) continue;
     // gRPC's socket for all addresses takes calls of both families.
     const bool is_any = address == kAny4 || address == kAny6;
-    const bool is_loopback4 = address == kLoopback4;
     sockets.push_back({.port = *port,
                        .on_all_addresses = is_any,
-                       .host = is_any || is_loopback4  ? "ipv4:127.0.0.1"
-                               : address == kLoopback6 ? "ipv6:%5B::1%5D"
-                                                       : ""});
+                       .host = is_any || address == kLoopback4 ? "ipv4:127.0.0.1"
+                               : address == kLoopback6         ? "ipv6:%5B::1%5D"
+                                                               : ""});
   }
-}
-
-// Returns whether the mappings of a process name a library of jax or torch_xla.
-bool HasXla(std::string_view mappings) {
-  return mappings.find("/jaxlib/") != mappings.npos || mappings.find("/_XLAC") != mappings.npos;
+  return absl::OkStatus();
 }
 
 std::string AddressOf(const ListeningSocket& socket) {
@@ -169,13 +178,8 @@ absl::StatusOr<std::string> XlaPorts::Find(uint32_t pid) const {
         "hostNetwork");
   }
   std::vector<ListeningSocket> sockets;
-  ASSIGN_OR_RETURN(const std::string table,
-                   ReadSmallFile(process + "/net/tcp", limits::kXlaSocketTableBytesMax));
-  AddListening(table, inodes, sockets);
-  // A machine without IPv6 has no second table.
-  const auto table6 = ReadSmallFile(process + "/net/tcp6", limits::kXlaSocketTableBytesMax);
-  if (!table6.ok() && !absl::IsNotFound(table6.status())) return table6.status();
-  if (table6.ok()) AddListening(*table6, inodes, sockets);
+  RETURN_IF_ERROR(AddListening(process + "/net/tcp", inodes, sockets));
+  RETURN_IF_ERROR(AddListening(process + "/net/tcp6", inodes, sockets));
 
   const ProcessDescription described = ReadProcessDescription(
       root_, pid, [](std::string_view name) { return name == kXlaPortVariable; });

@@ -8,9 +8,6 @@
 
 namespace neurontrace {
 
-// The variable with which a process names the port that it gave to start_server.
-inline constexpr const char* kXlaPortVariable = "NEURONTRACE_XLA_PORT";
-
 // Finds the port of a process's ProfilerService in a proc file system (proc_pid_net(5)); tests give
 // another directory. jax and torch_xla listen on all addresses of the machine, at the port that
 // their program chose. The port is that of kXlaPortVariable. Without the variable it is the only

@@ -76,8 +76,8 @@ TEST_F(XlaPortsTest, TheVariableNamesAPortOfTheProcess) {
 TEST_F(XlaPortsTest, NoVariableLeadsToAnotherServer) {
   PutProcess({"NEURONTRACE_XLA_PORT=9012"}, {kJaxlib});
   // The socket of another process, a connection, and an address of the network.
-  PutTables(Line("0100000A", 9'012), Line(kAll, 9'012, "0A", /*is_own=*/false) +
-                                         Line(kAll, 9'012, "01") + Line(kAll, 9'013));
+  PutTables(Line("0100000A", 9'012), Line(kAll, 9'012, "0A", /*is_own=*/false) + Line(kAll, 9'013) +
+                                         Line(kAll, 9'012, "01"));
   EXPECT_THAT(Found(), HasSubstr("does not listen on port 9012"));
   for (const char* bad : {"0", "65536", "x", "9012 ", "10.0.0.1:80"}) {
     PutProcess({std::string("NEURONTRACE_XLA_PORT=") + bad}, {kJaxlib});
@@ -116,8 +116,8 @@ TEST_F(XlaPortsTest, TablesThatAreCutOrStrangeAddNothing) {
     EXPECT_THAT(Found(), HasSubstr("listens on no port")) << length;
   }
   // A machine without IPv6 has no second table.
+  PutTables(Line("00000000", 9'012), "");
   std::filesystem::remove(proc_.root() + "/40/net/tcp6");
-  proc_.Write(40, "net/tcp", Line("00000000", 9'012));
   EXPECT_EQ(Found(), "ipv4:127.0.0.1:9012");
 }
 

@@ -69,9 +69,10 @@ class XlaRecorderTest : public ::testing::Test {
     std::filesystem::create_symlink("net:[1]", process + "/ns/net");
     std::filesystem::create_symlink(fmt::format("socket:[{}]", pid), process + "/fd/3");
     proc_.Write(pid, "net/tcp",
-                listens ? fmt::format("0: 00000000:{:04X} 00000000:0000 0A 0:0 0:0 0 0 0 {} 1\n",
-                                      9'000 + pid, pid)
-                        : "");
+                listens
+                    ? fmt::format("sl\n0: 00000000:{:04X} 00000000:0000 0A 0:0 0:0 0 0 0 {} 1\n",
+                                  9'000 + pid, pid)
+                    : "");
   }
   static WorkerIdentity Worker(uint32_t pid) {
     return {.instance_id = "i-1", .boot_id = "boot", .pid = pid, .start_time_ticks = pid * 10};

@@ -22,7 +22,6 @@
 #include "agent/pods/pod_resolver.h"
 #include "agent/pods/pod_workers.h"
 #include "agent/ranks/rank_resolver.h"
-#include "agent/source/framework/xla/xla_client.h"
 #include "lib/base/post_and_wait.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
@@ -327,6 +326,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
             MakeRankResolver(config.ranks), source_metrics_),
       untapped_(MakeUntappedWorkers(config, info, loop_, clock_, control_, taps_)),
       kineto_(config.framework_directory, ProcFiles(), clock_, source_metrics_),
+      xla_(XlaRecorder::Create(config.framework_directory, loop_, clock_, source_metrics_)),
       framework_({.agent_id = info.agent_id,
                   .instance_id = info.instance_id,
                   .boot_id = info.boot_id,
@@ -359,6 +359,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
   taps_.SetWatch(triggers_);
   control_.AddSource(taps_);
   if (untapped_ != nullptr) control_.AddSource(*untapped_);
+  if (xla_ != nullptr) framework_.AddRecorder(*xla_);
   control_.AddSource(framework_);
   control_.AddSource(host_);
   control_.AddSource(artifacts_);
@@ -402,7 +403,6 @@ absl::Status Agent::Start(const AgentConfig& config) {
   if (spool_ != nullptr) io_thread_ = std::thread([this] { io_loop_.Run(); });
   RETURN_IF_ERROR(taps_.Start());
   RETURN_IF_ERROR(ListenToKineto(config));
-  AddXla(config);
   health_.Set(kSocketCondition, true);
   RETURN_IF_ERROR(process_.StartPages(config.health_address, config.health_names));
   process_.pages().AddPostPage(MakeTriggerPage(config));
@@ -417,15 +417,6 @@ absl::Status Agent::ListenToKineto(const AgentConfig& config) {
                                         loop_, kineto_, source_metrics_));
   framework_.AddRecorder(kineto_);
   return absl::OkStatus();
-}
-
-// A worker's server may write below the directory itself, from another working directory.
-void Agent::AddXla(const AgentConfig& config) {
-  if (!config.framework_directory.starts_with('/')) return;
-  xla_ = std::make_unique<XlaRecorder>(
-      "/proc", std::make_unique<XlaClient>(config.framework_directory, loop_), clock_,
-      source_metrics_);
-  framework_.AddRecorder(*xla_);
 }
 
 void Agent::Run(int signal_fd) {

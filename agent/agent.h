@@ -108,8 +108,6 @@ class Agent final : private ControlObserver, private PostHandler {
   // Begins to answer PyTorch's workers, if --kineto-dir is given. Fails with the error of
   // KinetoSocket::Listen, or if the group is not known.
   absl::Status ListenToKineto(const AgentConfig& config);
-  // Has captures that ask for it call XLA's profilers, if there is a directory for their traces.
-  void AddXla(const AgentConfig& config);
   // Reads the spool's directory and then connects to the aggregator. Tries again every second while
   // the directory may hold chunks and cannot be read, or another agent uses it: what lies there
   // must be known before streams continue.

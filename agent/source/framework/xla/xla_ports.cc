@@ -108,7 +108,7 @@ absl::Status AddListening(const std::string& path, const std::set<uint64_t>& ino
     TakeWord(line, ' ');
     std::string_view local = TakeWord(line, ' ');
     TakeWord(line, ' ');
-    // The kernel lists connections, of which there may be very many, behind all listening sockets.
+    // The kernel lists connections, often very many, behind all listening sockets.
     if (TakeWord(line, ' ') != kListening) break;
     for (int i = 0; i < 5; ++i) TakeWord(line, ' ');
     const auto inode = ParseWhole<uint64_t>(TakeWord(line, ' '));

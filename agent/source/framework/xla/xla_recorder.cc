@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/source/framework/xla/xla_client.h"
 #include "lib/trace/framework_limits.h"
 
 namespace neurontrace {
@@ -54,6 +55,13 @@ XlaRecorder::XlaRecorder(const std::string& proc_root, std::unique_ptr<XlaCalls>
       clock_(clock),
       metrics_(metrics),
       calls_(std::move(calls)) {}
+
+std::unique_ptr<XlaRecorder> XlaRecorder::Create(const std::string& directory, TaskRunner& runner,
+                                                 const Clock& clock, AgentSourceMetrics& metrics) {
+  if (!directory.starts_with('/')) return nullptr;
+  return std::make_unique<XlaRecorder>("/proc", std::make_unique<XlaClient>(directory, runner),
+                                       clock, metrics);
+}
 
 void XlaRecorder::Begin(const FrameworkOrder& order) {
   const auto [it, is_new] = captures_.try_emplace(order.capture_id);

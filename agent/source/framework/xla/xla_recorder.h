@@ -14,6 +14,7 @@
 #include "agent/source/neuron/tap/peer_identity.h"
 #include "agent/source/source_metrics.h"
 #include "lib/base/clock.h"
+#include "lib/base/task_runner.h"
 
 namespace neurontrace {
 
@@ -34,6 +35,12 @@ class XlaRecorder final : public FrameworkRecorder, public XlaAnswers {
   // `calls` saves into the framework directory. The references outlive the recorder.
   XlaRecorder(const std::string& proc_root, std::unique_ptr<XlaCalls> calls, const Clock& clock,
               AgentSourceMetrics& metrics);
+
+  // Returns a recorder that calls by gRPC and saves into `directory`; null if that is not absolute:
+  // a worker's server may write there itself, from another working directory. The references
+  // outlive the recorder.
+  static std::unique_ptr<XlaRecorder> Create(const std::string& directory, TaskRunner& runner,
+                                             const Clock& clock, AgentSourceMetrics& metrics);
 
   // FrameworkRecorder
   std::string_view framework() const override { return kXlaFramework; }

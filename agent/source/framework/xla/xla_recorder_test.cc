@@ -167,7 +167,7 @@ TEST_F(XlaRecorderTest, AWorkerThatWritesItsFileItselfIsWaitedFor) {
   EXPECT_THAT(TraceOf(41).detail, HasSubstr("with the rights of the job"));
 }
 
-TEST_F(XlaRecorderTest, SaysWhyAWorkerIsNotAsked) {
+TEST_F(XlaRecorderTest, ReportsTheReasonForAWorkerThatIsNotAsked) {
   PutWorker(43, false);
   WorkerIdentity successor = Worker(41);
   successor.start_time_ticks = 1;
@@ -221,7 +221,7 @@ TEST_F(XlaRecorderTest, EachFailureHasItsOutcome) {
   EXPECT_EQ(metrics_.xla_orders_failed, 8u);
 }
 
-TEST_F(XlaRecorderTest, WhatIsNoTraceAndWhatIsNotSavedHaveFailed) {
+TEST_F(XlaRecorderTest, AnswersThatAreNotKeptHaveFailed) {
   recorder_->Begin(Order({Worker(40), Worker(41)}));
   calls_->Answer(SessionOf(40), {Kind::kNotXSpace, absl::OkStatus(), 77});
   EXPECT_EQ(StateOf(40), State::kFailed);
@@ -257,7 +257,7 @@ TEST_F(XlaRecorderTest, AForgottenCaptureGivesItsCallsUp) {
   EXPECT_THAT(recorder_->Traces(capture_), IsEmpty());
 }
 
-TEST_F(XlaRecorderTest, AllAnswersUnderWayShareOneLimit) {
+TEST_F(XlaRecorderTest, OpenAnswersShareOneLimit) {
   recorder_->Begin(Order({Worker(40), Worker(41), Worker(42)}));
   const size_t third = limits::kXlaAnswersBytesMax / 3;
   EXPECT_EQ(calls_->open.at(SessionOf(42)).answer_bytes_max, third);

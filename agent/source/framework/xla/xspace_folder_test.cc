@@ -40,7 +40,7 @@ TEST_F(XSpaceFolderTest, WritesTheWholeFileForItsGroup) {
   EXPECT_FALSE(std::filesystem::exists(directory_.path() + "/session/worker.xplane.pb.tmp"));
 }
 
-TEST_F(XSpaceFolderTest, WhatIsThereIsNeitherFollowedNorReplaced) {
+TEST_F(XSpaceFolderTest, NothingThatExistsIsFollowedOrReplaced) {
   const std::string elsewhere = directory_.path() + "/elsewhere";
   std::filesystem::create_directory(elsewhere);
   std::filesystem::create_directory_symlink(elsewhere, directory_.path() + "/session");

@@ -398,8 +398,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(const AgentConfig& config,
 }
 
 absl::Status Agent::Start(const AgentConfig& config) {
-  // The spool's thread must run before anything posts to it; the socket opens before the pages, so
-  // that a probe which succeeds means that taps can connect.
+  // First what others post to; the pages last: a probe that succeeds means that taps can connect.
   if (spool_ != nullptr) io_thread_ = std::thread([this] { io_loop_.Run(); });
   RETURN_IF_ERROR(taps_.Start());
   RETURN_IF_ERROR(ListenToKineto(config));

@@ -75,7 +75,7 @@ class FrameworkOnDemandTest(FleetCase):
 
     def test_unknown_frameworks_and_endless_traces_are_refused(self):
         self.start_instances()
-        for options, words in ((("--duration", "1s", "--framework=tensorflow"), "known are pytorch"),
+        for options, words in ((("--duration", "1s", "--framework=tensorflow"), "known are pytorch, xla"),
                                (("--framework",), "--duration"),
                                (("--duration", "1s", "--at-step", "next"), "--framework")):
             done = self.fleet.cli("capture", *options, check=False)

@@ -311,6 +311,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
             MakeRankResolver(config.ranks), source_metrics_),
       untapped_(MakeUntappedWorkers(config, info, loop_, clock_, control_, taps_)),
       kineto_(config.framework_directory, ProcFiles(), clock_, source_metrics_),
+      xla_(XlaRecorder::Create(config.framework_directory, loop_, clock_, source_metrics_)),
       framework_({.agent_id = info.agent_id,
                   .instance_id = info.instance_id,
                   .boot_id = info.boot_id,
@@ -347,6 +348,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
   taps_.SetAnnotations(annotations_);
   control_.AddSource(taps_);
   if (untapped_ != nullptr) control_.AddSource(*untapped_);
+  if (xla_ != nullptr) framework_.AddRecorder(*xla_);
   control_.AddSource(framework_);
   control_.AddSource(host_);
   control_.AddSource(annotations_);
@@ -386,8 +388,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(const AgentConfig& config,
 }
 
 absl::Status Agent::Start(const AgentConfig& config) {
-  // The spool's thread must run before anything posts to it; the socket opens before the pages, so
-  // that a probe which succeeds means that taps can connect.
+  // First what others post to; the pages last: a probe that succeeds means that taps can connect.
   if (spool_ != nullptr) io_thread_ = std::thread([this] { io_loop_.Run(); });
   RETURN_IF_ERROR(taps_.Start());
   RETURN_IF_ERROR(ListenToKineto(config));

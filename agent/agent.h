@@ -26,6 +26,7 @@
 #include "agent/source/framework/framework_source.h"
 #include "agent/source/framework/on_demand/kineto_recorder.h"
 #include "agent/source/framework/on_demand/kineto_socket.h"
+#include "agent/source/framework/xla/xla_recorder.h"
 #include "agent/source/host/host_source.h"
 #include "agent/source/neuron/tap/untapped_workers.h"
 #include "agent/source/neuron/tap_source.h"
@@ -189,6 +190,7 @@ class Agent final : private ControlObserver, private PostHandler {
   TapSource taps_;
   std::unique_ptr<UntappedWorkers> untapped_;  // null: not looked for
   KinetoRecorder kineto_;
+  std::unique_ptr<XlaRecorder> xla_;  // null: no --framework-dir with an absolute path
   FrameworkSource framework_;
   std::unique_ptr<KinetoSocket> kineto_socket_;  // null: no --kineto-dir
   HostSource host_;

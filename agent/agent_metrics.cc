@@ -167,6 +167,13 @@ void AgentMetrics::AddHostCounters() {
       sources.kineto_orders);
   add("neurontrace_agent_kineto_answers_failed_total",
       "Answers that a PyTorch worker's socket did not take", sources.kineto_answers_failed);
+  add("neurontrace_agent_xla_orders_total", "Orders to record given to XLA's profiler in workers",
+      sources.xla_orders);
+  add("neurontrace_agent_xla_traces_total", "Traces received from XLA's profiler and saved",
+      sources.xla_traces);
+  add("neurontrace_agent_xla_orders_failed_total",
+      "Orders that XLA's profiler refused, or did not answer with a trace that could be saved",
+      sources.xla_orders_failed);
   add("neurontrace_agent_artifacts_kept_total", "Artifacts that the aggregator stored",
       sources.artifacts_kept);
   add("neurontrace_agent_artifacts_changed_total", "Artifacts that changed while they were read",

@@ -197,14 +197,15 @@ absl::StatusOr<Aggregator::Owners> Aggregator::Owners::Open(const AggregatorConf
                            .evidence_hours = config.clock_evidence_hours,
                            .order_checks = config.order_checks},
                           {store, registry, world.random, world.clock, owners.access.get()}));
-  ASSIGN_OR_RETURN(owners.exports,
-                   ExportService::Open({.roots = config.export_roots,
-                                        .s3 = config.s3,
-                                        .standing_rules = config.standing_exports,
-                                        .store_directory = config.store,
-                                        .callers_have_names = config.security.has_tls()},
-                                       {store, *owners.clocks, owners.access->audit(), registry,
-                                        world.clock, world.machine_clock, world.random}));
+  ASSIGN_OR_RETURN(
+      owners.exports,
+      ExportService::Open({.roots = config.export_roots,
+                           .s3 = config.s3,
+                           .standing_rules = config.standing_exports,
+                           .store_directory = config.store,
+                           .callers_have_names = config.security.has_tls()},
+                          {store, *owners.storage, *owners.clocks, owners.access->audit(), registry,
+                           world.clock, world.machine_clock, world.random}));
   return owners;
 }
 

@@ -318,11 +318,8 @@ absl::StatusOr<AggregatorConfig> ReadAggregatorConfig(int argc, char** argv) {
 absl::Status CheckAggregatorConfig(const AggregatorConfig& config) {
   RETURN_IF_ERROR(CheckSecurity(config.security, config.listen, ChannelSide::kServer));
   if (!config.view_address.empty()) {
-    const absl::Status view =
-        CheckSecurity(config.security, config.view_address, ChannelSide::kServer);
-    if (!view.ok()) {
-      return FailedPrecondition("--view-address: {}", std::string(view.message()));
-    }
+    RETURN_IF_ERROR(WithOption("--view-address", CheckSecurity(config.security, config.view_address,
+                                                               ChannelSide::kServer)));
   } else if (!config.view_hosts.empty() || !config.view_url.empty()) {
     return FailedPrecondition(
         "--view-host and --view-url need --view-address, without which no page is served");
@@ -333,17 +330,18 @@ absl::Status CheckAggregatorConfig(const AggregatorConfig& config) {
       return FailedPrecondition(
           "--access needs TLS to identify callers; also pass --tls-ca, --tls-cert and --tls-key");
     }
-    RETURN_IF_ERROR(ReadAccessFile(config.access).status());
+    RETURN_IF_ERROR(WithOption("--access", ReadAccessFile(config.access).status()));
   }
   if (config.kubernetes_tokens && (!config.security.has_tls() || config.access.empty())) {
     return FailedPrecondition(
         "--kubernetes-tokens needs TLS, and roles for service accounts in the --access file; pass "
         "both");
   }
-  if (!config.triggers.empty()) RETURN_IF_ERROR(ReadTriggerFile(config.triggers).status());
+  if (!config.triggers.empty()) {
+    RETURN_IF_ERROR(WithOption("--triggers", ReadTriggerFile(config.triggers).status()));
+  }
   if (const std::string& file = config.s3.authorities; !file.empty()) {
-    const absl::Status status = AuthorityEnd(file).status();
-    if (!status.ok()) return FailedPrecondition("--s3-ca: {}", std::string(status.message()));
+    RETURN_IF_ERROR(WithOption("--s3-ca", AuthorityEnd(file).status()));
   }
   return StandingExports::ReadRules(config.standing_exports,
                                     ExportRoots(config.export_roots, config.s3))

@@ -2,15 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/capture_view.h"
 #include "cli/command.h"
+#include "cli/export_destination.h"
+#include "cli/export_interrupt.h"
+#include "cli/export_part.h"
+#include "cli/interrupt_watcher.h"
 #include "cli/output_place.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
@@ -53,51 +54,45 @@ std::string FormatArtifacts(const v1::ListArtifactsReply& reply) {
   return text;
 }
 
-// Writes the bytes of one artifact to an open file. Fails as the call does, or if the disk does.
-absl::Status Download(Context& context, const v1::GetArtifactRequest& request, std::FILE* file,
-                      grpc::Status& status) {
+// Receives the artifact into an open destination. Fails as the call does, or if the disk does.
+absl::Status Receive(Context& context, const v1::GetArtifactRequest& request,
+                     ExportDestination& destination, ExportInterrupt& interrupt,
+                     grpc::Status& status) {
   grpc::ClientContext call;
+  interrupt.SetCall(&call);
   const auto reader = context.stub().GetArtifact(&call, request);
-  absl::Status written = absl::OkStatus();
+  absl::Status written = destination.Begin(request.capture_id(), 0);
   v1::GetArtifactReply reply;
-  while (written.ok() && reader->Read(&reply)) {
-    if (std::fwrite(reply.data().data(), 1, reply.data().size(), file) != reply.data().size()) {
-      written = absl::UnavailableError(fmt::format("cannot write: {}", std::strerror(errno)));
-      call.TryCancel();
-    }
-  }
+  while (written.ok() && reader->Read(&reply)) written = destination.Write(0, reply.data());
+  if (!written.ok()) call.TryCancel();
   status = reader->Finish();
-  return written;
+  interrupt.SetCall(nullptr);
+  return written.ok() && status.ok() ? destination.End(0) : written;
 }
 
-// Writes the artifact beside its place, and renames it once it is whole.
-int Save(Context& context, const v1::GetArtifactRequest& request, const std::string& path) {
-  const bool is_standard_output = IsStandardOutput(path);
-  const std::string part = path + ".part";
-  std::FILE* const file = is_standard_output ? stdout : std::fopen(part.c_str(), "wbx");
-  if (file == nullptr) {
-    return Fail(FailedPrecondition("{}: {}", part, std::strerror(errno)));
-  }
+// Writes the artifact where `path` leads, and gives it its name once it is whole. What is not whole
+// is removed: an interrupted transfer is not continued.
+int Save(Context& context, const v1::GetArtifactRequest& request, const std::string& path,
+         InterruptWatcher& interrupts) {
+  auto destination = OpenDestination({.path = path, .capture_id = request.capture_id()});
+  if (!destination.ok()) return Fail(destination.status());
+  ExportPart* const part = (*destination)->part();
+  ExportInterrupt interrupt(&interrupts, part == nullptr ? "" : part->path());
   grpc::Status status;
-  absl::Status written = Download(context, request, file, status);
-  if (is_standard_output) {
-    if (std::fflush(stdout) != 0) written = FailedPrecondition("{}", std::strerror(errno));
-  } else {
-    const bool is_closed = std::fclose(file) == 0;
-    const bool is_whole = written.ok() && status.ok() && is_closed;
-    if (!is_whole || std::rename(part.c_str(), path.c_str()) != 0) {
-      if (is_whole || !is_closed)
-        written = FailedPrecondition("{}: {}", path, std::strerror(errno));
-      std::remove(part.c_str());
-    }
-  }
-  if (!status.ok()) return Fail(context, status);
+  absl::Status written = Receive(context, request, **destination, interrupt, status);
+  // From here on the file is completed or removed, and an interrupt would leave it in between.
+  interrupt.Hold();
+  if (written.ok() && status.ok()) written = (*destination)->Keep();
+  destination->reset();
   if (!written.ok()) return Fail(written);
-  if (!is_standard_output) Print("{}\n", path);
+  if (!status.ok()) return Fail(context, status);
+  if (!IsStandardOutput(path)) Print("{}\n", path);
   return kExitDone;
 }
 
 int RunArtifacts(Context& context, const ArtifactOptions& options) {
+  // Before any thread starts.
+  InterruptWatcher interrupts(EndAtOnce);
   grpc::ClientContext call;
   SetDeadline(call, context);
   v1::CaptureReference reference;
@@ -121,7 +116,7 @@ int RunArtifacts(Context& context, const ArtifactOptions& options) {
   request.set_capture_id(options.id);
   request.set_sha256(found->sha256());
   const std::string name = options.path.substr(options.path.rfind('/') + 1);
-  return Save(context, request, options.output.empty() ? name : options.output);
+  return Save(context, request, options.output.empty() ? name : options.output, interrupts);
 }
 
 }  // namespace

@@ -373,7 +373,8 @@ void AddTimeOptions(CLI::App& command, CaptureOptions& options) {
           "Start at this execution on all cores: a number, or next");
   command.add_flag("--framework{pytorch}", options.framework,
                    "Also have the framework of each worker record its CPU operators and "
-                   "annotations: pytorch. The capture then begins 7 s later");
+                   "annotations: pytorch, xla (jax and torch_xla, up to 60 s), or pytorch,xla. The "
+                   "capture then begins 7 s later");
   AddText(command, "--steps", options.steps,
           "With --framework: record this many optimizer steps instead of the duration");
   AddText(command, "--at-step", options.at_step,

@@ -201,6 +201,15 @@ TEST(SpecOf, AsksFrameworksByTimeOrBySteps) {
   EXPECT_TRUE(by_step.framework_stacks());
 }
 
+TEST(SpecOf, AsksSeveralFrameworks) {
+  const v1::CaptureSpec spec = SpecAfter([](CaptureOptions& options) {
+    options.framework = "pytorch,xla";
+    options.duration = "20s";
+  });
+  ASSERT_EQ(spec.frameworks_size(), 2);
+  EXPECT_EQ(spec.frameworks(1), "xla");
+}
+
 TEST(SpecOf, RejectsFrameworkOptionsThatAskForNothing) {
   const auto with = [](const Set& set) {
     return RefusalAfter([&](CaptureOptions& options) {

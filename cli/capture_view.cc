@@ -171,7 +171,7 @@ std::string WorkerStateName(v1::WorkerState state) {
     case v1::WORKER_STATE_NOT_INITIALISED:
       return "not initialised";
     case v1::WORKER_STATE_IDLE:
-      return "idle";
+      return "ready";
     case v1::WORKER_STATE_STREAMING:
       return "streaming";
     case v1::WORKER_STATE_BUSY_OTHER_PROFILER:

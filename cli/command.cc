@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -72,12 +73,16 @@ std::set<std::string_view> PathOptions() {
           "COMMAND", "directory", "framework-dir", "agent-socket", "program",  "kineto-dir"};
 }
 
-// Replaces control characters except newlines. An error message repeats typed text, and an escape
-// sequence in it must not control the terminal.
-std::string Printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c != '\n' && IsControl(c); }, '?');
-  return text;
+// Cleans each line. An error message repeats typed text, and an escape sequence in it must not
+// control the terminal.
+std::string Printable(std::string_view text) {
+  std::string clean;
+  for (size_t end = 0;; text.remove_prefix(end + 1)) {
+    end = text.find('\n');
+    clean += CleanText(text.substr(0, end), std::numeric_limits<size_t>::max());
+    if (end == std::string_view::npos) return clean;
+    clean += '\n';
+  }
 }
 
 // Returns whether the chosen command needs no address of an aggregator.
@@ -132,32 +137,51 @@ v1::OperatorService::StubInterface& Context::stub() {
 
 namespace {
 
-// Returns the reason of a failure. A call that waits for a connection ends with DEADLINE_EXCEEDED
-// and without a reason; a second call that does not wait fails with the reason.
-std::string FailureOf(const Context& context, const grpc::Status& status) {
-  if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
-      context.made_stub() == nullptr) {
-    return status.error_message();
-  }
+// Asks for what a failed call does not tell. One that waits for a connection ends with
+// DEADLINE_EXCEEDED both without a connection and if the answer takes too long; a second one, which
+// does not wait, fails with UNAVAILABLE and the reason if there is no connection.
+grpc::Status AskAgain(const Context& context, const grpc::Status& status) {
+  if (context.made_stub() == nullptr) return status;
   grpc::ClientContext call;
   call.set_deadline(std::chrono::system_clock::now() + kReasonPatience);
   v1::GetStatusReply reply;
-  const grpc::Status again = context.made_stub()->GetStatus(&call, {}, &reply);
-  return again.error_code() == grpc::StatusCode::UNAVAILABLE ? again.error_message()
-                                                             : status.error_message();
+  return context.made_stub()->GetStatus(&call, {}, &reply);
+}
+
+int FailWithoutConnection(const Context& context, const grpc::Status& status) {
+  const std::string& reason = status.error_message();
+  Print(stderr,
+        "neurontrace: no answer from the aggregator at {}: {}\n"
+        "  {}\n",
+        context.aggregator, reason, DescribeRemedy(context, reason));
+  return kExitFailed;
+}
+
+int FailAfterDeadline(const Context& context, const grpc::Status& status) {
+  const grpc::Status again = AskAgain(context, status);
+  if (again.error_code() == grpc::StatusCode::UNAVAILABLE) {
+    return FailWithoutConnection(context, again);
+  }
+  const bool is_slow = again.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  Print(stderr, "neurontrace: the aggregator at {} {}: {}\n  {}\n", context.aggregator,
+        is_slow ? "did not answer in time" : "runs and is too busy for this call",
+        Printable(status.error_message()),
+        is_slow ? "It is busy, or packets to it are lost. Try again, wait longer with "
+                  "--connect-timeout-ms, or look for the cause with neurontrace doctor."
+                : "Try again, or wait longer with --connect-timeout-ms.");
+  return kExitFailed;
 }
 
 }  // namespace
 
 int Fail(const Context& context, const grpc::Status& status) {
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
-      status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    const std::string reason = FailureOf(context, status);
-    Print(stderr,
-          "neurontrace: no answer from the aggregator at {}: {}\n"
-          "  {}\n",
-          context.aggregator, reason, DescribeRemedy(context, reason));
-  } else if (status.error_message().empty()) {
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+    return FailWithoutConnection(context, status);
+  }
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return FailAfterDeadline(context, status);
+  }
+  if (status.error_message().empty()) {
     Print(stderr, "neurontrace: the call failed with gRPC status {} and no message\n",
           static_cast<int>(status.error_code()));
   } else {
@@ -178,21 +202,48 @@ int FailUsage(const absl::Status& status) {
 
 namespace {
 
+// Returns the first example in the help of the command as "; for example COMMAND", or "".
+std::string ExampleOf(const CLI::App& command) {
+  constexpr std::string_view kBegin = "\n  neurontrace ";
+  const std::string footer = command.get_footer();
+  const size_t at = footer.find(kBegin);
+  if (at == std::string::npos) return "";
+  const size_t begin = at + 3;
+  const std::string line = footer.substr(begin, footer.find('\n', begin) - begin);
+  // What follows several spaces is a comment.
+  return fmt::format("; for example {}", line.substr(0, line.find("  ")));
+}
+
+// Fails because of what a command lacks: a subcommand, or an argument.
+int FailIncomplete(const CLI::App& app, const std::vector<std::string>& unexpected,
+                   const CLI::ParseError& error) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  const std::string path = PathOf(*command);
+  const std::string name = path.empty() ? "neurontrace" : "neurontrace " + path;
+  if (!unexpected.empty() && !unexpected.front().starts_with('-')) {
+    return FailUsage(InvalidArgument("unknown command '{}{}{}'; {} --help lists the commands", path,
+                                     path.empty() ? "" : " ", unexpected.front(), name));
+  }
+  if (command->get_require_subcommand_min() == 0) {
+    return FailUsage(InvalidArgument("{}: {}{}", name, error.what(), ExampleOf(*command)));
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* const child :
+       command->get_subcommands([](const CLI::App*) { return true; })) {
+    if (!child->get_name().empty()) names.push_back(child->get_name());
+  }
+  return FailUsage(InvalidArgument("{} needs a subcommand: {}{}", name, fmt::join(names, ", "),
+                                   ExampleOf(*command)));
+}
+
 // Prints a parser's error and returns the exit code. Help and versions are exceptions too, and end
 // with kExitDone. CLI11's own message omits a word that is not a command and reverses unexpected
 // ones, so those two cases have messages here.
 int FailParse(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> unexpected = app.remaining(true);
   const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
-  if (code == CLI::ExitCodes::RequiredError && !unexpected.empty() &&
-      !unexpected.front().starts_with('-')) {
-    const CLI::App* command = &app;
-    while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
-    const std::string path = PathOf(*command);
-    return FailUsage(InvalidArgument(
-        "unknown command '{}{}{}'; neurontrace {}{}--help lists the commands", path,
-        path.empty() ? "" : " ", unexpected.front(), path, path.empty() ? "" : " "));
-  }
+  if (code == CLI::ExitCodes::RequiredError) return FailIncomplete(app, unexpected, error);
   if (code == CLI::ExitCodes::ExtrasError && !unexpected.empty()) {
     Print(stderr, "neurontrace: unexpected argument: {}\nRun with --help for more information.\n",
           fmt::join(unexpected, " "));

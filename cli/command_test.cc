@@ -39,10 +39,10 @@ TEST_F(CommandLineTest, ShowsRanksAsRangesWithTheirEvidence) {
 TEST_F(CommandLineTest, WorkersOfOneStateAreShownAndConflictsEndWithCodeThree) {
   EXPECT_EQ(RunCli({"workers", "--state", "busy"}), kExitDone);
   EXPECT_THAT(out_, HasSubstr("i-a"));
-  EXPECT_EQ(RunCli({"workers", "--state", "idle"}), kExitDone);
-  EXPECT_THAT(out_, HasSubstr("No worker in state idle"));
+  EXPECT_EQ(RunCli({"workers", "--state", "ready"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("No worker in state ready"));
   EXPECT_EQ(RunCli({"workers", "--state", "asleep"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("the states are not initialised, idle"));
+  EXPECT_THAT(err_, HasSubstr("the states are not initialised, ready"));
   EXPECT_EQ(RunCli({"workers", "--brief"}), kExitDone);
   EXPECT_EQ(out_, "1 worker: 1 busy: other profiler\n");
   service_.jobs_conflict = true;
@@ -181,6 +181,59 @@ TEST_F(CommandLineTest, WorkerStreamNamesItsCore) {
   EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--output", "json"}),
             kExitDone);
   EXPECT_THAT(out_, HasSubstr("\"nc_idx\": -1"));
+}
+
+TEST_F(CommandLineTest, ACommandWithoutItsSubcommandNamesThemWithAnExample) {
+  ASSERT_EQ(RunCli({"__complete", ""}), kExitDone);
+  std::istringstream names(out_);
+  std::vector<std::string> groups = {""};
+  for (std::string line; std::getline(names, line) && !line.starts_with(':');) {
+    const std::string name = line.substr(0, line.find('\t'));
+    ASSERT_EQ(RunCli({name.c_str(), "--help"}), kExitDone) << name;
+    if (out_.find(" [OPTIONS] SUBCOMMAND") != std::string::npos) groups.push_back(name);
+  }
+  EXPECT_GE(groups.size(), 4u);
+  for (const std::string& group : groups) {
+    const std::vector<const char*> arguments =
+        group.empty() ? std::vector<const char*>() : std::vector<const char*>{group.c_str()};
+    EXPECT_EQ(RunCli(arguments), kExitUsage) << group;
+    EXPECT_THAT(err_, HasSubstr(" needs a subcommand: ")) << group;
+    EXPECT_THAT(err_, HasSubstr("; for example neurontrace " + group)) << group;
+  }
+  EXPECT_EQ(RunCli({"watch"}), kExitUsage);
+  EXPECT_EQ(err_,
+            "neurontrace: neurontrace watch needs a subcommand: on, off, status; for example "
+            "neurontrace watch on --job llama-pretrain\n");
+  EXPECT_EQ(RunCli({"artifacts"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("neurontrace artifacts: ID is required; for example"));
+}
+
+TEST_F(CommandLineTest, AFileThatIsMissingIsReportedWithItsOption) {
+  for (const auto& [option, arguments] :
+       std::vector<std::pair<std::string, std::vector<const char*>>>{
+           {"--store", {"view", "01", "--store", "/none"}},
+           {"--store", {"why", "01", "--store", "/none"}},
+           {"--web-assets", {"view", "--web-assets", "/none"}},
+           {"--tap", {"record", "--tap", "/none", "--", "true"}},
+           {"--programs", {"record", "--programs", "/none", "--", "true"}},
+           {"--framework-dir", {"record", "--framework-dir", "/none", "--", "true"}},
+           {"--program", {"doctor", "--program", "/none"}}}) {
+    EXPECT_NE(RunCli(arguments), kExitDone) << option;
+    EXPECT_THAT(err_, HasSubstr(option)) << option;
+    EXPECT_THAT(err_, HasSubstr("/none")) << option;
+  }
+}
+
+// A connection that is there, and an answer that is not.
+TEST_F(CommandLineTest, ABusyAggregatorIsNotReportedAsOneThatDoesNotRun) {
+  service_.explain_status = {grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"};
+  EXPECT_EQ(RunCli({"why", "--live"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("in-process:1 runs and is too busy for this call"));
+  EXPECT_THAT(err_, HasSubstr("--connect-timeout-ms"));
+  EXPECT_THAT(err_, Not(HasSubstr("Check that neurontrace-aggregator runs")));
+  service_.explain_status = {grpc::StatusCode::UNAVAILABLE, "connection refused"};
+  EXPECT_EQ(RunCli({"why", "--live"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("Check that neurontrace-aggregator runs there"));
 }
 
 TEST_F(CommandLineTest, ReportsUnknownArgumentsInOrder) {
@@ -335,9 +388,10 @@ TEST_F(CommandLineTest, ExportThatBreaksOffLeavesNoFile) {
 
 TEST_F(CommandLineTest, AListOptionLeavesTheNextWordAlone) {
   const std::string path = testing::TempDir() + "/cli_list_option.pftrace";
-  EXPECT_EQ(RunCli({"export", "-o", path.c_str(), "--core", "0,1", "--instance", "i-a",
-                    "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}),
+  EXPECT_EQ(RunCli({"export", "-o", path.c_str(), "--core", "0,1", "--instance", "i-a", "--job",
+                    "llama", "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}),
             kExitDone);
+  EXPECT_EQ(service_.export_request.job(), "llama");
   EXPECT_EQ(service_.export_request.neuron_cores_size(), 2);
   EXPECT_EQ(service_.export_request.instance_ids_size(), 1);
 }

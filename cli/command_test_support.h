@@ -167,10 +167,36 @@ class FakeOperator final : public v1::OperatorService::Service {
     writer->Write(reply);
     return grpc::Status::OK;
   }
+  grpc::Status ListArtifacts(grpc::ServerContext*, const v1::CaptureReference*,
+                             v1::ListArtifactsReply* reply) override {
+    *reply = artifacts;
+    return grpc::Status::OK;
+  }
+  grpc::Status GetArtifact(grpc::ServerContext*, const v1::GetArtifactRequest*,
+                           grpc::ServerWriter<v1::GetArtifactReply>* writer) override {
+    for (const char* const piece : {"first ", "second"}) {
+      v1::GetArtifactReply reply;
+      reply.set_data(piece);
+      writer->Write(reply);
+    }
+    return artifact_status;
+  }
   grpc::Status Explain(grpc::ServerContext*, const v1::ExplainRequest* request,
                        v1::InsightReport* reply) override {
     explain_request = *request;
     *reply = insight;
+    return explain_status;
+  }
+  grpc::Status ExplainCapture(grpc::ServerContext*, const v1::ExplainRequest* request,
+                              grpc::ServerWriter<v1::ExplainReply>* writer) override {
+    explain_request = *request;
+    v1::ExplainReply reply;
+    reply.mutable_progress()->set_chunks_read(1);
+    reply.mutable_progress()->set_chunks_total(2);
+    writer->Write(reply);
+    if (explain_breaks) return explain_status;
+    *reply.mutable_report() = insight;
+    if (explain_status.ok()) writer->Write(reply);
     return explain_status;
   }
 
@@ -205,7 +231,10 @@ class FakeOperator final : public v1::OperatorService::Service {
   v1::CollectStacksRequest stacks_request;
   v1::StacksReport stacks;
   v1::InsightReport insight;
+  v1::ListArtifactsReply artifacts;
+  grpc::Status artifact_status;  // after the bytes
   grpc::Status explain_status;
+  bool explain_breaks = false;  // before the report
 };
 
 class CommandLineTest : public testing::Test {

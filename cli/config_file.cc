@@ -14,6 +14,7 @@ namespace {
 
 // A larger file is refused: it is no file of options.
 constexpr size_t kFileBytesMax = 1u << 20;
+constexpr size_t kShownKeyBytesMax = 256;
 
 // Returns the text of a file; "" if it does not exist and does not have to.
 absl::StatusOr<std::string> ReadFile(const ConfigPlace& place) {
@@ -43,7 +44,7 @@ std::string SetDefault(CLI::App& command, const TomlNode& value) {
   if (option == nullptr || !IsConfigurable(*option)) {
     return fmt::format("{} no option '{}'; see neurontrace {}--help",
                        path.empty() ? "there is" : fmt::format("'{}' has", path),
-                       CleanText(value.key, value.key.size()), path.empty() ? "" : path + " ");
+                       CleanText(value.key, kShownKeyBytesMax), path.empty() ? "" : path + " ");
   }
   // An array is accepted only for options that may be repeated.
   const bool is_array = value.kind == TomlKind::kArray && option->get_items_expected_max() > 1 &&
@@ -87,7 +88,7 @@ absl::Status ApplyTable(CLI::App& command, const ConfigPlace& place, const TomlN
       }
       const std::string path = PathOf(command);
       problem = fmt::format("unknown command '{}{}'", path.empty() ? "" : path + " ",
-                            CleanText(value.key, value.key.size()));
+                            CleanText(value.key, kShownKeyBytesMax));
     } else {
       problem = SetDefault(command, value);
     }

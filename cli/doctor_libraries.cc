@@ -75,7 +75,7 @@ std::vector<Finding> CheckTap(HostView& host, const std::string& path, const std
   const auto elf = ReadElf(host, path);
   if (!elf.ok()) {
     finding.what = std::string(elf.status().message());
-    finding.fix = "reinstall the tap";
+    finding.fix = "reinstall the tap, or name it with --tap FILE";
     return {finding};
   }
   if (!elf->IsOfThisMachine()) {

@@ -10,6 +10,7 @@
 #include "cli/absent_workers.h"
 #include "cli/process_tree.h"
 #include "lib/base/clean_text.h"
+#include "lib/trace/framework_trace.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -99,6 +100,7 @@ class WorkersSeen {
       AddUntapped(process, environment);
     }
     CheckKineto(process, environment);
+    CheckXla(process, environment);
     const std::string inspect = VariableOf(environment, "NEURON_RT_INSPECT_ENABLE");
     if (inspect.empty() || inspect == "0") return;
     inspecting_.Add(process.pid,
@@ -124,6 +126,7 @@ class WorkersSeen {
     astray_.MoveTo(findings);
     inspecting_.MoveTo(findings);
     unasked_.MoveTo(findings);
+    unnamed_.MoveTo(findings);
     AddRuntimes(findings);
     return findings;
   }
@@ -192,6 +195,20 @@ class WorkersSeen {
                  fmt::format("if it runs PyTorch, start it with {}", fmt::join(lacks, " ")));
   }
 
+  // Names the variable by which the agent finds the port of XLA's profiler in a worker. Without a
+  // readable environment nothing is assumed.
+  void CheckXla(const ProcessSeen& process, const std::string& environment) {
+    if (!process.has_xla || agent_.framework_directory.empty() || environment.empty()) return;
+    if (!VariableOf(environment, kXlaPortVariable).empty()) return;
+    unnamed_.Add(process.pid,
+                 fmt::format("{} has XLA and was started without {}: `capture --framework=xla` "
+                             "finds its profiler only if the process listens on a single port",
+                             NameOf(process), kXlaPortVariable),
+                 fmt::format("start jax.profiler.start_server(PORT) (torch_xla.debug.profiler has "
+                             "the same) and set {}=PORT, one port for each process",
+                             kXlaPortVariable));
+  }
+
   // Reports which files the workers have mapped: their names contain the versions.
   void AddRuntimes(std::vector<Finding>& findings) const {
     size_t shown = 0;
@@ -214,6 +231,7 @@ class WorkersSeen {
   Problem astray_{Severity::kWarning, "have the tap, which looks for its agent elsewhere"};
   Problem inspecting_{Severity::kWarning, "have NEURON_RT_INSPECT_ENABLE set"};
   Problem unasked_{Severity::kNote, "cannot be asked for a framework trace"};
+  Problem unnamed_{Severity::kNote, "have XLA and do not name the port of its profiler"};
   // Number of processes by mapped file.
   std::map<std::string, size_t> runtimes_;
 };

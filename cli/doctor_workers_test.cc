@@ -166,5 +166,21 @@ TEST_F(DoctorWorkersTest, NamesWhatAWorkerLacksForFrameworkTraces) {
   EXPECT_EQ(Check().size(), 2u) << "an agent that asks no framework";
 }
 
+TEST_F(DoctorWorkersTest, NamesTheVariableOfXlasProfiler) {
+  const LocalAgent agent{.framework_directory = "/data/t"};
+  const auto check = [&](const std::string& mapped, std::initializer_list<const char*> variables) {
+    host_.PutProcess(10, 1, "python", kRuntimeAndTap + mapped, Environment(variables));
+    return CheckWorkers(host_, "/proc", kWorkersSocket, agent);
+  };
+  const std::string jaxlib = "7f04-7f05 r-xp 0 08:01 3 /lib/jaxlib/libjax_common.so\n";
+  const auto lacking = check(jaxlib, {"A=1"});
+  ASSERT_EQ(lacking.size(), 3u);
+  EXPECT_EQ(lacking[1].severity, Severity::kNote);
+  EXPECT_THAT(lacking[1].what, HasSubstr("started without NEURONTRACE_XLA_PORT"));
+  EXPECT_THAT(lacking[1].fix, HasSubstr("jax.profiler.start_server(PORT)"));
+  EXPECT_EQ(check(jaxlib, {"NEURONTRACE_XLA_PORT=9012"}).size(), 2u);
+  EXPECT_EQ(check("", {"A=1"}).size(), 2u) << "a worker without XLA";
+}
+
 }  // namespace
 }  // namespace neurontrace::cli

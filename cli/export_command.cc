@@ -26,7 +26,7 @@ namespace {
 struct ExportOptions {
   std::string id;
   bool continuous = false;
-  std::string job;  // of the continuous capture
+  std::string job;
   std::vector<std::string> formats;
   std::string path;
   std::vector<std::string> instances;
@@ -94,6 +94,8 @@ absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
   if (request.more_formats_size() != 0 && options.destination.empty()) {
     return InvalidArgument("several formats need --to DIRECTORY, where the aggregator writes them");
   }
+  // With --continuous it has selected the capture, by any of the job's names.
+  if (!options.continuous) request.set_job(options.job);
   for (const auto& id : SplitList(options.instances)) request.add_instance_ids(id);
   ASSIGN_OR_RETURN(const std::vector<uint32_t> cores, CoresOf(options.cores));
   for (const uint32_t core : cores) request.add_neuron_cores(core);
@@ -124,10 +126,6 @@ absl::Status CheckSelection(const ExportOptions& options) {
     return InvalidArgument(
         "no capture given; pass its ID, or --continuous for the newest continuous one (neurontrace "
         "captures lists them)");
-  }
-  if (!options.continuous && !options.job.empty()) {
-    return InvalidArgument(
-        "--job requires --continuous; a capture given by its ID already has its jobs");
   }
   return absl::OkStatus();
 }
@@ -258,8 +256,10 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
   command->add_option("ID", options->id, "Capture id, or a unique prefix of one");
   command->add_flag("--continuous", options->continuous,
                     "Export the newest running continuous capture, instead of an ID");
-  command->add_option("--job", options->job, "With --continuous: only a capture of this job")
-      ->check(NotEmpty("omit it for the newest capture of any job"));
+  command
+      ->add_option("--job", options->job,
+                   "Only workers of this job; with --continuous: only a capture of this job")
+      ->check(NotEmpty("omit it for all jobs"));
   AddFormats(*command, options->formats);
   command
       ->add_option("-o,--out", options->path,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/base/clean_text.h"
+#include "lib/trace/framework_trace.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -73,6 +74,7 @@ ProcessSeen ExamineProcess(HostView& host, const std::string& proc, uint32_t pid
           .has_runtime = maps.find("/libnrt.so") != std::string::npos,
           .runtime = MappedFile(maps, "/libnrt.so"),
           .has_tap = maps.find("/libneurontrace_tap.so") != std::string::npos,
+          .has_xla = HasXla(maps),
           .has_libc = maps.find("/libc.so") != std::string::npos ||
                       maps.find("/libc-2.") != std::string::npos};  // before glibc 2.34
 }

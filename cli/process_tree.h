@@ -16,6 +16,7 @@ struct ProcessSeen {
   bool has_runtime = false;  // libnrt.so is mapped
   std::string runtime;       // the file of it, with all symbolic links followed
   bool has_tap = false;
+  bool has_xla = false;  // jaxlib or torch_xla is mapped
   // The C library is mapped. The dynamic loader maps preloaded libraries before it, so a process
   // that has it and not the tap will not get the tap any more (ld.so(8), LD_PRELOAD).
   bool has_libc = false;

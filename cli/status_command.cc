@@ -12,8 +12,8 @@
 namespace neurontrace::cli {
 namespace {
 
-// Returns the number of workers with that of each state: "16 (14 idle, 1 busy: other profiler, 1 no
-// tap)". Without an answer only the number.
+// Returns the number of workers with that of each state: "16 (14 ready, 1 busy: other profiler, 1
+// no tap)". Without an answer only the number.
 std::string DescribeWorkers(Context& context, uint32_t count) {
   grpc::ClientContext call;
   SetDeadline(call, context);

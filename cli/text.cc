@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "cli/terminal_region.h"
+#include "lib/base/clean_text.h"
 #include "lib/base/status.h"
 
 namespace neurontrace::cli {
@@ -17,6 +18,7 @@ namespace {
 // Columns of a table that does not fit are narrowed down to this width, which is that of an
 // instance's id.
 constexpr size_t kColumnKept = 20;
+constexpr size_t kCellBytesMax = 16 * 1'024;
 
 // Returns the columns on a terminal for UTF-8 without wide characters: the bytes that do not
 // continue a character.
@@ -75,7 +77,12 @@ std::string ToJson(const google::protobuf::Message& message, bool whitespace) {
 }  // namespace
 
 std::string FormatTable(const std::vector<std::string>& header,
-                        const std::vector<std::vector<std::string>>& rows, size_t columns) {
+                        const std::vector<std::vector<std::string>>& given, size_t columns) {
+  // Cells come from other programs, and one that moves the cursor would forge lines.
+  std::vector<std::vector<std::string>> rows = given;
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = CleanText(cell, kCellBytesMax);
+  }
   std::vector<size_t> widths;
   // A table without rows keeps its headers left-aligned.
   std::vector<bool> right(header.size(), !rows.empty());

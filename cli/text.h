@@ -15,8 +15,8 @@
 namespace neurontrace::cli {
 
 // Returns a left-aligned table with a header line; columns of numbers only are right-aligned. Ends
-// in a newline. In a table wider than `columns` (0: any width) the widest cells are cut at their
-// end with "…", and then its lines.
+// in a newline. Cells are cleaned (CleanText). In a table wider than `columns` (0: any width) the
+// widest cells are cut at their end with "…", and then its lines.
 std::string FormatTable(const std::vector<std::string>& header,
                         const std::vector<std::vector<std::string>>& rows, size_t columns = 0);
 

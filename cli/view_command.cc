@@ -108,7 +108,9 @@ int PrintSharedPage(Context& context, const ViewOptions& options) {
 
 absl::StatusOr<WebAssets> AssetsOf(const ViewOptions& options) {
   if (options.assets.empty()) return WebAssets::BuiltIn();
-  return WebAssets::ReadDirectory(options.assets);
+  auto assets = WebAssets::ReadDirectory(options.assets);
+  if (!assets.ok()) return WithOption("--web-assets", assets.status());
+  return assets;
 }
 
 // Listens at the chosen address. The default port may be taken by another page, so any free one
@@ -116,7 +118,8 @@ absl::StatusOr<WebAssets> AssetsOf(const ViewOptions& options) {
 absl::StatusOr<std::unique_ptr<WebServer>> Listen(const ViewOptions& options,
                                                   OperatorGateway& gateway) {
   auto server = WebServer::Start(options.listen, gateway);
-  if (server.ok() || options.is_listen_chosen) return server;
+  if (server.ok()) return server;
+  if (options.is_listen_chosen) return DescribeListenFailure("--listen", server.status());
   return WebServer::Start("127.0.0.1:0", gateway);
 }
 

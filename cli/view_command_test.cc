@@ -3,15 +3,20 @@
 // what is no store before it starts anything.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "cli/command_test_support.h"
 #include "lib/base/temporary_directory.h"
+#include "lib/base/unique_fd.h"
 
 namespace neurontrace::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class ViewCommandTest : public CommandLineTest {};
@@ -36,6 +41,24 @@ TEST_F(ViewCommandTest, ReportsThatThereIsNoSharedPage) {
   EXPECT_EQ(RunCli({"view", "--shared"}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("--view-address"));
   EXPECT_EQ(out_, "");
+}
+
+TEST_F(ViewCommandTest, AUsedPortIsReportedWithItsOptionAndAWayOut) {
+  const TemporaryDirectory assets;
+  std::ofstream(std::string(assets.path()) + "/index.html") << "<p>a page</p>";
+  const UniqueFd taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof name;
+  ASSERT_EQ(bind(taken.get(), reinterpret_cast<const sockaddr*>(&name), length), 0);
+  ASSERT_EQ(listen(taken.get(), 1), 0);
+  ASSERT_EQ(getsockname(taken.get(), reinterpret_cast<sockaddr*>(&name), &length), 0);
+  const std::string address = "127.0.0.1:" + std::to_string(ntohs(name.sin_port));
+  EXPECT_EQ(RunCli({"view", "--web-assets", assets.path().c_str(), "--listen", address.c_str()}),
+            kExitFailed);
+  EXPECT_THAT(err_, AllOf(HasSubstr("--listen: cannot listen on " + address),
+                          HasSubstr("choose another port")));
 }
 
 TEST_F(ViewCommandTest, RefusesWhatIsNoStore) {

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "cli/capture_view.h"
@@ -31,37 +30,30 @@ namespace {
 constexpr std::chrono::nanoseconds kWatchPeriod{limits::kWatchJudgeMinNs};
 // While it does not answer.
 constexpr std::chrono::seconds kRetryPeriod{1};
-constexpr std::chrono::seconds kProgressPeriod{1};
+constexpr uint64_t kProgressAfterNs = 1'000'000'000;
 
-// While it lives, shows on a terminal what is being read, and for how long: the answer comes at
-// once at the end, so that the share that has been read is not known.
-// thread: why-progress: draws the line
+// Shows on a terminal how much of a capture has been read. A short answer needs no line.
 class ReadingProgress {
  public:
-  ReadingProgress(bool enabled, const v1::Capture& capture) {
-    if (enabled) thread_ = std::thread([this, events = capture.events()] { Draw(events); });
+  ReadingProgress(bool enabled, const v1::Capture& capture)
+      : line_(enabled), events_(capture.events()), began_ns_(clock_.MonotonicNs()) {}
+
+  void Draw(const v1::ExplainProgress& progress) {
+    const uint64_t passed_ns = clock_.MonotonicNs() - began_ns_;
+    if (passed_ns < kProgressAfterNs) return;
+    const double fraction = progress.chunks_total() == 0
+                                ? -1
+                                : static_cast<double>(progress.chunks_read()) /
+                                      static_cast<double>(progress.chunks_total());
+    line_.Draw(fraction, fmt::format("judging a capture of {} events for {}", FormatCount(events_),
+                                     FormatDuration(passed_ns)));
   }
-  ~ReadingProgress() {
-    done_.Set();
-    if (thread_.joinable()) thread_.join();
-  }
-  ReadingProgress(const ReadingProgress&) = delete;
-  ReadingProgress& operator=(const ReadingProgress&) = delete;
 
  private:
-  // A short answer needs no line.
-  void Draw(uint64_t events) {
-    ProgressLine line(true);
-    const SystemClock clock;
-    const uint64_t began_ns = clock.MonotonicNs();
-    while (!done_.WaitFor(kProgressPeriod)) {
-      line.Draw(-1, fmt::format("judging a capture of {} events for {}", FormatCount(events),
-                                FormatDuration(clock.MonotonicNs() - began_ns)));
-    }
-  }
-
-  Interrupt done_;
-  std::thread thread_;
+  const SystemClock clock_;
+  ProgressLine line_;
+  const uint64_t events_;
+  const uint64_t began_ns_;
 };
 
 // Values of the options as typed.
@@ -138,14 +130,19 @@ int ExplainCapture(Context& context, v1::ExplainRequest request, const std::stri
   }
   request.set_capture_id(capture.capture_id());
   grpc::ClientContext call;
-  v1::InsightReport report;
-  grpc::Status status;
+  v1::ExplainReply reply;
   {
-    const ReadingProgress progress(context.progress, capture);
-    status = context.stub().Explain(&call, request, &report);
+    ReadingProgress progress(context.progress, capture);
+    const auto reader = context.stub().ExplainCapture(&call, request);
+    while (reader->Read(&reply)) {
+      if (reply.has_progress()) progress.Draw(reply.progress());
+    }
+    const grpc::Status status = reader->Finish();
+    if (!status.ok()) return Fail(context, status);
   }
-  if (!status.ok()) return Fail(context, status);
-  return PrintAnswer(context, report);
+  // The report is the last reply.
+  if (!reply.has_report()) return Fail(DataLoss("the aggregator ended its answer too early"));
+  return PrintAnswer(context, reply.report());
 }
 
 grpc::Status AskWatch(Context& context, const v1::ExplainRequest& request,

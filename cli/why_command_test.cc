@@ -46,6 +46,12 @@ TEST_F(ExplainCommandTest, AsksForTheWindowAndTheJob) {
   EXPECT_TRUE(service_.explain_request.is_before_now());
 }
 
+TEST_F(ExplainCommandTest, AnAnswerWithoutItsReportIsAFailure) {
+  service_.explain_breaks = true;
+  EXPECT_EQ(RunCli({"why", kCaptureId}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("ended its answer too early"));
+}
+
 TEST_F(ExplainCommandTest, PrintsJson) {
   for (const auto& arguments : {std::vector<const char*>{"why", kCaptureId, "--json"},
                                 std::vector<const char*>{"--output", "json", "why", kCaptureId}}) {

@@ -22,7 +22,8 @@ v1::InsightReport Slow(int64_t rank) {
   v1::Verdict& verdict = *report.add_verdicts();
   verdict.set_kind(v1::VERDICT_KIND_SLOW_CORE);
   verdict.set_text(
-      "SLOW slow-core: rank 13 (i-0abc nc 5), device work of llama: 1.31x of 63 peers");
+      "SLOW slow-core: rank 13 (i-0abc nc 5), device work of llama: own work 1.31 times the median "
+      "of its 63 peers");
   verdict.add_suspects()->set_worker_gid(rank);
   verdict.mutable_suspects(0)->set_nc_idx(static_cast<uint32_t>(rank));
   verdict.set_since_ns(kNow);
@@ -47,7 +48,8 @@ v1::InsightReport Nobody() {
 
 TEST(InsightViewTest, TheAnswerComesFirst) {
   EXPECT_EQ(FormatInsight(Slow(13), 0),
-            "SLOW slow-core: rank 13 (i-0abc nc 5), device work of llama: 1.31x of 63 peers\n"
+            "SLOW slow-core: rank 13 (i-0abc nc 5), device work of llama: own work 1.31 times the "
+            "median of its 63 peers\n"
             "       since 2025-06-15 15:06:40.250Z (1.5 s after the begin) for 2.0 s\n"
             "       ruled out: host 0.99x, clock (bound 9 us, lateness 118 ms)\n"
             "       look: neurontrace export 01JD8Z2M6WQJ4V1T0S3R5XK7PA --worker-gid 13 --from 1 "

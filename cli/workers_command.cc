@@ -133,7 +133,7 @@ void AddWorkersCommand(CLI::App& app, Context& context, Run& run) {
       ->check(NotEmpty("omit it for workers of every job"));
   command
       ->add_option("--state", options->state,
-                   "Only workers in this state: idle, streaming, busy, no tap, …")
+                   "Only workers in this state: ready, streaming, busy, no tap, …")
       ->check(CheckState);
   command->add_flag(
       "--facts", options->view.facts,

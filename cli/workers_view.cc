@@ -120,7 +120,7 @@ std::string FormatTableOf(const std::vector<const v1::WorkerInventory*>& workers
   return FormatTable(header, rows, view.wide ? 0 : view.columns);
 }
 
-// Returns the number of workers in each state: "32 workers: 31 idle, 1 no tap".
+// Returns the number of workers in each state: "32 workers: 31 ready, 1 no tap".
 std::string FormatStates(const v1::ListWorkersReply& reply) {
   std::map<std::string, size_t> states;
   for (const v1::WorkerInventory& worker : reply.workers()) {

@@ -67,8 +67,8 @@ llama        3      6  3 of 8            2      1             0
 
 INSTANCE  PID  STATE   CORES  WORKER GIDS  EVIDENCE  JOB    COMMAND
 i-0001     43  failed      2  0-1          RANK=0    llama  a-trainer-with-a-name-that-is-far-too-l…
-i-0001     42  idle        2  2-3          RANK=2    llama  python3
-i-0001     41  idle        2  unknown      -         llama  python3
+i-0001     42  ready       2  2-3          RANK=2    llama  python3
+i-0001     41  ready       2  unknown      -         llama  python3
 conflict: worker_gid 3 of job llama is claimed by 2 cores at once
 i-0001 pid 43: failed: its buffer cannot be read
 warning: i-0001 pid 41: SLURM_PROCID=1 is ignored: it counts nodes
@@ -77,7 +77,7 @@ warning: i-0001 pid 41: SLURM_PROCID=1 is ignored: it counts nodes
   EXPECT_EQ(FormatWorkers(reply, {.brief = true}),
             R"(JOB    WORKERS  CORES  RANKS SEEN  UNKNOWN  TWICE  CONTRADICTED
 llama        3      6  3 of 8            2      1             0
-3 workers: 1 failed, 2 idle
+3 workers: 1 failed, 2 ready
 conflict: worker_gid 3 of job llama is claimed by 2 cores at once
 i-0001 pid 43: failed: its buffer cannot be read
 warning: i-0001 pid 41: SLURM_PROCID=1 is ignored: it counts nodes
@@ -89,7 +89,7 @@ TEST(WorkersViewTest, StatesAreFoundByTheirBeginning) {
   worker.set_state(v1::WORKER_STATE_BUSY_OTHER_PROFILER);
   EXPECT_TRUE(IsInState(worker, "busy"));
   EXPECT_TRUE(IsInState(worker, ""));
-  EXPECT_FALSE(IsInState(worker, "idle"));
+  EXPECT_FALSE(IsInState(worker, "ready"));
 }
 
 // A line for each worker and none for each of their equal warnings; --brief has a few lines.
@@ -113,7 +113,7 @@ TEST(WorkersViewTest, AThousandWorkersAreATableAndAFewLines) {
   EXPECT_THAT(text, EndsWith("from \"RANK=1\" (and 1023 more like this)\n"
                              "warning: i-0000 pid 1: no pod is known (and 1023 more like this)\n"));
   EXPECT_EQ(LinesOf(FormatWorkers(reply, {.brief = true})), 5u);
-  EXPECT_THAT(FormatWorkers(reply, {.brief = true}), HasSubstr("1,024 workers: 1024 idle\n"));
+  EXPECT_THAT(FormatWorkers(reply, {.brief = true}), HasSubstr("1,024 workers: 1024 ready\n"));
   EXPECT_THAT(FormatWorkers(reply, {.wide = true}), Not(HasSubstr("more like this")));
 }
 

@@ -79,7 +79,8 @@ def slow_core(capture, stream, ranks, steps, low, high):
             {"what": "clock", "figure": f"bound {int(stream['bound_ns']) / 1000:g} us, lateness {cost / MS:g} ms"},
         ],
         "text": f"SLOW rank {stream['gid']} {core(capture, stream)['instance_id']} nc {stream['core']} device work of "
-        f"llama70b/pp2: {ratio:.2f}x of {ranks - 1} peers, z 41, in {steps} of {steps} executions",
+        f"llama70b/pp2: own work {ratio:.2f} times the median of its {ranks - 1} peers, "
+        f"in {steps} of {steps} executions",
         "look": f"neurontrace export {capture.id} --worker-gid {stream['gid']},{stream['gid'] + 1} --from 1s --to 3s",
     }
 
@@ -108,7 +109,8 @@ def slow_host(capture, ranks, low, high):
         "waiting": len(ranks) - len(suspects),
         "ruled_out": [{"what": "input", "ratio": 1.02}, {"what": "memory", "figure": "31 % used"}],
         "text": f"SLOW host {capture.instances[2]['id']}: the gap before llama70b/pp0 on {len(suspects)} of "
-        f"{len(suspects)} cores: 1.42x of {len(ranks) - len(suspects)} peers, z 10, in 8 of 12 executions",
+        f"{len(suspects)} cores: own work 1.42 times the median of their {len(ranks) - len(suspects)} peers, "
+        "in 8 of 12 executions",
         "look": f"neurontrace export {capture.id} --instance {capture.instances[2]['id']} --from 6s --to 9s",
     }]
 
@@ -127,7 +129,7 @@ def uneven_role(ranks, steps, low, high):
         "until_ns": str(high),
         "cost_ns": str(6 * MS),
         "step_ns": str(STEP),
-        "text": "UNEVEN the last stage llama70b/pp3 takes 1.18x of the other stages on all of its ranks",
+        "text": "UNEVEN the last stage llama70b/pp3 has 1.18 times the work of the other stages on all of its ranks",
     }
 
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/base/address.h"
 #include "lib/base/status.h"
 #include "lib/health/metric_builders.h"
 #include "lib/trace/access_limits.h"
@@ -76,11 +77,12 @@ absl::StatusOr<std::unique_ptr<GuardedServer>> GuardedServer::Start(const Option
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   ConfigureServer(builder);
-  ASSIGN_OR_RETURN(std::unique_ptr<ServerPort> port,
-                   ServerPort::Listen({.address = options.listen,
+  auto listening = ServerPort::Listen({.address = options.listen,
                                        .descriptors_max = ServerPort::DescriptorsForConnections(),
                                        .observer = log.get(),
-                                       .slots = slots}));
+                                       .slots = slots});
+  if (!listening.ok()) return DescribeListenFailure("--listen", listening.status());
+  std::unique_ptr<ServerPort> port = *std::move(listening);
   port->AddTo(builder, MakeServerCredentials(options.security, deps.access.MakeInterceptors(slots),
                                              options.takes_tokens));
   // Limits the memory and the threads of all calls together.

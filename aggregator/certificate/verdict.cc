@@ -559,4 +559,17 @@ void AddFinding(Certificate& certificate, std::string finding) {
   Lines(certificate.findings).Add(std::move(finding));
 }
 
+bool IsAwaitingData(const CaptureRecord& record) {
+  return !HasEnded(record.state) ||
+         std::any_of(record.agents.begin(), record.agents.end(),
+                     [](const auto& part) { return !part.finished && !part.given_up; });
+}
+
+void AddStoreFinding(const CaptureRecord& record, std::string_view problem,
+                     Certificate& certificate) {
+  if (problem.empty() || !IsAwaitingData(record)) return;
+  AddFinding(certificate,
+             fmt::format("the store takes no data, which agents keep and send again: {}", problem));
+}
+
 }  // namespace neurontrace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "aggregator/certificate/certificate.h"
 #include "lib/trace/capture_record.h"
@@ -19,5 +20,11 @@ std::string NameOf(const WorkerCertificate& worker);
 // Adds something that was found after FinalizeCertificate. A complete capture becomes incomplete,
 // and the finding becomes its verdict.
 void AddFinding(Certificate& certificate, std::string finding);
+
+// Returns whether agents may still deliver data of the capture.
+bool IsAwaitingData(const CaptureRecord& record);
+// Adds why the store takes no data at present, if data of the capture may be awaited.
+void AddStoreFinding(const CaptureRecord& record, std::string_view problem,
+                     Certificate& certificate);
 
 }  // namespace neurontrace

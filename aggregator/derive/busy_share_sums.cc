@@ -10,7 +10,29 @@ BusyShareSums::BusyShareSums(size_t streams, uint64_t window_start_ns, uint64_t 
     : window_start_ns_(window_start_ns),
       window_end_ns_(window_end_ns),
       device_(streams),
-      runtime_(streams) {}
+      runtime_(streams),
+      own_(streams) {}
+
+void BusyShareSums::Cover::Add(Interval interval) {
+  const uint64_t from_ns = std::max(interval.start_ns, until_ns);
+  if (interval.end_ns <= from_ns) return;
+  ns += interval.end_ns - from_ns;
+  until_ns = interval.end_ns;
+}
+
+BusyShareSums::Interval BusyShareSums::CutToWindow(uint64_t start_ns, uint64_t end_ns) const {
+  return {std::max(start_ns, window_start_ns_), std::min(end_ns, window_end_ns_)};
+}
+
+void BusyShareSums::AddRun(uint32_t stream, uint64_t start_ns, uint64_t end_ns) {
+  own_[stream].either.Add(CutToWindow(start_ns, end_ns));
+}
+
+void BusyShareSums::AddMeeting(uint32_t stream, uint64_t start_ns, uint64_t end_ns) {
+  const Interval interval = CutToWindow(start_ns, end_ns);
+  own_[stream].either.Add(interval);
+  own_[stream].meetings.Add(interval);
+}
 
 // An execution may reach out of the window or come after later ones (see kIntervalsMax).
 void BusyShareSums::Add(const Execution& execution) {
@@ -23,8 +45,7 @@ void BusyShareSums::Add(const Execution& execution) {
     ++sum.share.open;
     return;
   }
-  Interval interval{std::max(execution.start_ns, window_start_ns_),
-                    std::min(execution.end_ns, window_end_ns_)};
+  Interval interval = CutToWindow(execution.start_ns, execution.end_ns);
   if (interval.start_ns >= interval.end_ns) return;
   // What lies before cannot be compared with the intervals there any more.
   if (interval.start_ns < sum.summed_until_ns) {
@@ -70,6 +91,9 @@ std::vector<BusyShare> BusyShareSums::Finish() {
     Sum& sum = device_[i].share.executions > 0 ? device_[i] : runtime_[i];
     if (sum.share.executions == 0) continue;
     while (!sum.held.empty()) SumFirst(sum);
+    if (sum.share.source == ExecutionSource::kDevice) {
+      sum.share.own_ns = own_[i].either.ns - own_[i].meetings.ns;
+    }
     shares.push_back(sum.share);
   }
   return shares;

@@ -172,6 +172,7 @@ struct CaptureSummaryBuilder::Parts {
 
   // Extends the range of times that the summary covers.
   void RecordTimes(const TimelineBatch& batch);
+  void AddOwnWork(const TimelineBatch& batch);
   void Pass();
 
   const uint64_t window_start_ns;
@@ -211,6 +212,24 @@ void CaptureSummaryBuilder::Parts::RecordTimes(const TimelineBatch& batch) {
     // 100 %.
     begin_ns = std::min(begin_ns, std::max(record->start_ns, window_start_ns));
     end_ns = std::max(end_ns, std::min(record->end_ns, window_end_ns));
+  }
+}
+
+// As the rule that names slow ranks does: what executes on the device, but for its meetings.
+void CaptureSummaryBuilder::Parts::AddOwnWork(const TimelineBatch& batch) {
+  for (const TimelineRecord* record : batch.records) {
+    if (record->kind != RecordKind::kSpan || (record->flags & (kOpen | kStartLost)) != 0) continue;
+    switch (fields.Of(*record->shape).type) {
+      case DerivedType::kRunning:
+        busy.AddRun(record->stream, record->start_ns, record->end_ns);
+        break;
+      case DerivedType::kCollective:
+      case DerivedType::kDeviceBarrier:
+        busy.AddMeeting(record->stream, record->start_ns, record->end_ns);
+        break;
+      default:
+        break;
+    }
   }
 }
 
@@ -254,6 +273,7 @@ void CaptureSummaryBuilder::RecordPreparation(uint32_t stream, uint64_t exec_id,
 void CaptureSummaryBuilder::Take(const TimelineBatch& batch) {
   Parts& parts = *parts_;
   parts.RecordTimes(batch);
+  parts.AddOwnWork(batch);
   parts.durations.Take(batch);
   parts.executions.Take(batch, parts.new_executions);
   parts.steps.Take(batch, parts.new_executions, parts.new_steps);

@@ -178,6 +178,27 @@ TEST_F(ExecutionsTest, BusyIsTheUnionInsideTheWindow) {
   EXPECT_EQ(shares[0].executions, 4u);
   EXPECT_EQ(shares[1].source, ExecutionSource::kRuntime);
   EXPECT_EQ(shares[1].busy_ns, 20u);
+  EXPECT_EQ(shares[1].own_ns, std::nullopt);
+}
+
+// A core that waits for another one in a collective is as busy as that one.
+TEST_F(ExecutionsTest, OwnWorkIsWithoutMeetings) {
+  BusyShareSums sums(2, 100, 1'000);
+  for (const uint32_t stream : {0u, 1u}) {
+    sums.Add({.stream = stream, .start_ns = 50, .end_ns = 600});
+    sums.AddRun(stream, 50, 600);
+  }
+  sums.AddMeeting(0, 150, 550);
+  sums.AddMeeting(0, 200, 300);  // inside
+  sums.AddMeeting(0, 500, 700);  // overlaps, and outlasts the run
+  sums.AddMeeting(1, 550, 600);
+  sums.AddMeeting(1, 990, 2'000);  // without a run
+  const auto shares = sums.Finish();
+  ASSERT_EQ(shares.size(), 2u);
+  EXPECT_EQ(shares[0].busy_ns, shares[1].busy_ns);
+  EXPECT_EQ(shares[0].own_ns, 50u);
+  EXPECT_EQ(shares[1].own_ns, 450u);
+  EXPECT_DOUBLE_EQ(*shares[1].OwnOf(900), 0.5);
 }
 
 TEST_F(ExecutionsTest, BusyBoundsIntervalsAndCountsLateOnes) {

@@ -9,6 +9,7 @@ namespace neurontrace {
 
 ExportInsight::ExportInsight(const TimelineHeader& header) {
   const TimelineFilter& filter = *header.filter;
+  // A job is judged by itself, so that the others are not missing.
   selects_cores_ = !filter.instance_ids.empty() || !filter.neuron_cores.empty() ||
                    !filter.worker_gids.empty() || !filter.streams.empty();
   if (!header.filter->event_types.selects_all()) return;

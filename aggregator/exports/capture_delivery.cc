@@ -217,8 +217,8 @@ class DeliveryRun {
       return !reply.has_progress() || ReportProgress(reply.progress(), step);
     };
     DeliveredFiles delivered(*files, *delivery_);
-    const absl::Status status =
-        ExportStoredCapture(deps_.store, record_, request, clocks_, delivered, write);
+    const absl::Status status = ExportStoredCapture(deps_.store, record_, request, clocks_,
+                                                    deps_.store_problem, delivered, write);
     // A lost claim made `write` return false, which the export reports as CANCELLED.
     if (!kept_.ok()) return kept_;
     RETURN_IF_ERROR(status);

@@ -17,6 +17,7 @@ namespace neurontrace {
 // What a delivery uses. All of it must outlive the call.
 struct DeliveryDeps {
   const Store& store;
+  const std::string store_problem;  // see ExportStoredCapture
   const ExportRoots& roots;
   const StoreIncarnation& run;
   // For the leases of claims, which other machines compare with their own clocks.

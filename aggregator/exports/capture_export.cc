@@ -13,6 +13,7 @@
 #include "aggregator/certificate/clock_findings.h"
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/make_certificate.h"
+#include "aggregator/certificate/verdict.h"
 #include "aggregator/export/events/event_lines.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/gzip_file.h"
@@ -61,7 +62,8 @@ class EmptySelection {
   absl::StatusOr<std::string> Explain() const;
 
  private:
-  // Instances that a sentence names at most, and entries of an index that are in memory at once.
+  // Instances or jobs that a sentence names at most, and entries of an index that are in memory at
+  // once.
   static constexpr size_t kNamedMax = 16;
   static constexpr size_t kIndexEntriesAtOnce = 1'024;
 
@@ -69,6 +71,7 @@ class EmptySelection {
   bool IsChosen() const;
   // Each returns a clause about the items of one filter that the streams do not have. The text is
   // empty if there are none, and from MissingTypes also if the types are not known.
+  std::string MissingJob(const std::vector<StreamDescription>& streams) const;
   std::string MissingInstances(const std::vector<StreamDescription>& streams) const;
   std::string MissingCores(const std::vector<StreamDescription>& streams) const;
   std::string MissingRanks(const std::vector<StreamDescription>& streams) const;
@@ -87,7 +90,8 @@ class EmptySelection {
 bool EmptySelection::IsChosen() const {
   return filter_.has_window() || request_.instance_ids_size() != 0 ||
          request_.neuron_cores_size() != 0 || request_.worker_gids_size() != 0 ||
-         request_.streams_size() != 0 || request_.event_types_size() != 0;
+         request_.streams_size() != 0 || request_.event_types_size() != 0 ||
+         !request_.job().empty();
 }
 
 // Streams without events and samples of hosts count as absent.
@@ -102,11 +106,26 @@ absl::StatusOr<std::string> EmptySelection::Explain() const {
   ASSIGN_OR_RETURN(std::string types, MissingTypes(streams));
   std::string text;
   for (const std::string& each :
-       {MissingInstances(streams), MissingCores(streams), MissingRanks(streams),
-        MissingStreams(streams), std::move(types), OutsideOfTimes()}) {
+       {MissingJob(streams), MissingInstances(streams), MissingCores(streams),
+        MissingRanks(streams), MissingStreams(streams), std::move(types), OutsideOfTimes()}) {
     if (!each.empty()) text += (text.empty() ? "" : "; ") + each;
   }
   return text.empty() ? "no event of the capture matches all filters" : text;
+}
+
+std::string EmptySelection::MissingJob(const std::vector<StreamDescription>& streams) const {
+  if (filter_.job.empty()) return "";
+  std::set<std::string> there;
+  for (const StreamDescription& stream : streams) there.insert(stream.job);
+  if (there.contains(filter_.job)) return "";
+  there.erase("");
+  std::string names;
+  size_t named = 0;
+  for (const std::string& job : there) {
+    if (++named <= kNamedMax) names += (names.empty() ? "" : ", ") + job;
+  }
+  return fmt::format("the capture has no job {} (it has {}{})", filter_.job,
+                     names.empty() ? "none with a name" : names, named > kNamedMax ? ", …" : "");
 }
 
 std::string EmptySelection::MissingInstances(const std::vector<StreamDescription>& streams) const {
@@ -230,6 +249,7 @@ std::string EmptySelection::OutsideOfTimes() const {
 absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64_t first_ns) {
   TimelineFilter filter;
   filter.instance_ids.assign(request.instance_ids().begin(), request.instance_ids().end());
+  filter.job = request.job();
   filter.neuron_cores.assign(request.neuron_cores().begin(), request.neuron_cores().end());
   for (const v1::GidRange& range : request.worker_gids()) {
     if (range.first() < 0 || range.last() < range.first()) {
@@ -448,7 +468,8 @@ absl::Status ExportTimeline(const Store& store, ChunkSource& source, std::string
 
 absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record,
                                  const v1::ExportRequest& request, const CaptureClocks& clocks,
-                                 ExportFiles& files, const ExportWriter& write) {
+                                 std::string_view store_problem, ExportFiles& files,
+                                 const ExportWriter& write) {
   RETURN_IF_ERROR(CheckExportOptions(request));
   // Every export takes these steps: snapshot, selection, certificate, then the format. With a
   // snapshot the file has all streams of one moment, whatever retention deletes meanwhile.
@@ -462,7 +483,8 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
   ExportAssessment judgement;
   ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record, streams));
   AddClockFindings(clocks, judgement.certificate);
-  // The certificate is complete from here on: AddClockFindings has added its findings.
+  AddStoreFinding(record, store_problem, judgement.certificate);
+  // All findings are in the certificate from here on.
   judgement.json = ToJson(ToMessage(judgement.certificate));
   const bool holds_nothing = judgement.certificate.account.captured == 0 && record.workers.empty();
   // Summaries are still made: their certificate explains why there is nothing.

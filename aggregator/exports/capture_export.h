@@ -28,8 +28,10 @@ class ExportFiles : public OutputFiles {
 // Fails with INVALID_ARGUMENT that names the unacceptable field, with FAILED_PRECONDITION if an
 // ended capture holds nothing, and with CANCELLED if `write` returns false because the client no
 // longer reads.
+// `store_problem` is why the store takes no data at present, for the certificate; empty: it does.
 absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record,
                                  const v1::ExportRequest& request, const CaptureClocks& clocks,
-                                 ExportFiles& files, const ExportWriter& write);
+                                 std::string_view store_problem, ExportFiles& files,
+                                 const ExportWriter& write);
 
 }  // namespace neurontrace

@@ -28,6 +28,7 @@ namespace neurontrace {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class CaptureExportTest : public StoreDamageTest {
@@ -114,13 +115,15 @@ class CaptureExportTest : public StoreDamageTest {
       return true;
     };
     GrpcOutputFiles files(write);
-    const absl::Status status = ExportStoredCapture(store, record_, request, clocks_, files, write);
+    const absl::Status status =
+        ExportStoredCapture(store, record_, request, clocks_, store_problem_, files, write);
     EXPECT_TRUE(status.ok()) << status;
     return done;
   }
 
   CaptureRecord record_;
   CaptureClocks clocks_;
+  std::string store_problem_;
   std::string file_;
 };
 
@@ -251,6 +254,8 @@ TEST_F(CaptureExportTest, EmptySelectionListsCaptureContents) {
   };
   EXPECT_EQ(warning_of([](auto& request) { request.add_instance_ids("nope"); }),
             "the capture has no instance nope (it has i-a)");
+  EXPECT_EQ(warning_of([](auto& request) { request.set_job("nope"); }),
+            "the capture has no job nope (it has none with a name)");
   EXPECT_EQ(
       warning_of([](auto& request) {
         request.add_neuron_cores(77);
@@ -280,6 +285,19 @@ TEST_F(CaptureExportTest, EmptySelectionListsCaptureContents) {
               request.mutable_worker_gids(0)->set_last(1);
             }),
             "no event of the capture matches all filters");
+}
+
+// The certificate in a file says why data that agents still have is missing.
+TEST_F(CaptureExportTest, AFullStoreIsAFindingOfACaptureThatAwaitsData) {
+  FillWhole();
+  record_.state = CaptureState::kRecording;
+  const auto store = OpenStore();
+  store_problem_ = "no space left on device";
+  Export(*store, v1::EXPORT_FORMAT_SUMMARY_JSON);
+  EXPECT_THAT(file_, HasSubstr("agents keep and send again: no space left on device"));
+  record_.state = CaptureState::kComplete;
+  Export(*store, v1::EXPORT_FORMAT_SUMMARY_JSON);
+  EXPECT_THAT(file_, Not(HasSubstr("no space left on device")));
 }
 
 TEST_F(CaptureExportTest, AWindowOfACaptureWithoutKnownTimesIsExplained) {
@@ -312,7 +330,8 @@ TEST_F(CaptureExportTest, WindowBeyondAllTimesDoesNotWrap) {
   request.set_capture_id(record_.id.ToString());
   const ExportWriter write = [](const v1::ExportReply&) { return true; };
   GrpcOutputFiles files(write);
-  const absl::Status status = ExportStoredCapture(*store, record_, request, clocks_, files, write);
+  const absl::Status status =
+      ExportStoredCapture(*store, record_, request, clocks_, "", files, write);
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
 }
 

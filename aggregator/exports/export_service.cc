@@ -129,8 +129,13 @@ absl::Status ExportService::ExportLeased(const CaptureRecord& record,
         "held: not allowed with a destination, because no files are sent to the caller");
   }
   return DeliverStoredCapture(
-      {deps_.store, roots_, incarnation_, deps_.machine_clock, deps_.random}, record, resolved,
-      clocks, noted);
+      {deps_.store, StoreProblem(), roots_, incarnation_, deps_.machine_clock, deps_.random},
+      record, resolved, clocks, noted);
+}
+
+std::string ExportService::StoreProblem() const {
+  const auto problem = deps_.storage.write_problem();
+  return problem ? problem->text : "";
 }
 
 // For exports without a destination: the caller receives the files.
@@ -155,7 +160,8 @@ absl::Status ExportService::SendReplies(const CaptureRecord& record,
     with_held.mutable_done()->set_bytes_held(held_bytes);
     return write(with_held);
   };
-  RETURN_IF_ERROR(ExportStoredCapture(deps_.store, record, resolved, clocks, files, checked));
+  RETURN_IF_ERROR(
+      ExportStoredCapture(deps_.store, record, resolved, clocks, StoreProblem(), files, checked));
   return as_held;
 }
 

@@ -20,6 +20,7 @@
 #include "aggregator/operator/capture_exporter.h"
 #include "aggregator/operator/streaming_call_limiter.h"
 #include "aggregator/retention/export_leases.h"
+#include "aggregator/storage/storage.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/store_incarnation.h"
 #include "lib/base/clock.h"
@@ -47,6 +48,7 @@ class ExportService final : public CaptureExporter {
   // All must outlive the service.
   struct Deps {
     Store& store;
+    const Storage& storage;  // of that store
     ClockService& clocks;
     AuditLog& audit;
     prometheus::Registry& registry;
@@ -89,6 +91,8 @@ class ExportService final : public CaptureExporter {
   absl::StatusOr<v1::ExportRequest> ResolveWindow(const CaptureRecord& record,
                                                   const v1::ExportRequest& request,
                                                   std::vector<std::string>& notes);
+  // Returns why the store takes no data at present; empty: it does.
+  std::string StoreProblem() const;
   // Returns the clocks of the capture or, while it is recorded, those of the window alone.
   absl::StatusOr<CaptureClocks> ClocksFor(const CaptureRecord& record,
                                           const v1::ExportRequest& resolved);

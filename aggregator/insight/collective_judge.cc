@@ -53,7 +53,7 @@ std::map<OperationKey, GroupOperations> CollectOperations(const JudgeInput& inpu
   // Refused cores too: without the last to arrive, the wait for it would look like a transfer.
   for (const uint32_t core : fleet.cores) {
     const CoreHistory& history = *input.histories[core];
-    for (const CoreOperation& operation : history.known_operations()) {
+    for (const CoreOperation& operation : history.operations) {
       if (operation.kind == InsightClass::kHostBarrier) continue;
       GroupOperation& of_group =
           result[{operation.kind, operation.model, operation.op}][history.groups[operation.group]];
@@ -73,7 +73,7 @@ void AddSteps(const JudgeInput& input, const Fleet& fleet,
   for (const FleetRole& role : fleet.roles) {
     for (const uint32_t core : role.cores) {
       const CoreHistory& history = *input.histories[core];
-      for (const CoreOperation& operation : history.known_operations()) {
+      for (const CoreOperation& operation : history.operations) {
         const auto key = operations.find({operation.kind, operation.model, operation.op});
         if (key == operations.end()) continue;
         GroupOperation& of_group = key->second[history.groups[operation.group]];

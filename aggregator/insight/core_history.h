@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
+#include <vector>
 
 #include "aggregator/insight/insight_event.h"
 #include "aggregator/insight/insight_rule.h"
@@ -79,7 +79,7 @@ struct OpenSpan {
   uint64_t op_id = 0;
 };
 
-// Everything that is kept of one core, in a fixed size. Written by SegmentFinder, read by judges.
+// Everything that is kept of one core, in a bounded size. Written by SegmentFinder, read by judges.
 struct CoreHistory {
   std::array<CoreExecution, insight_rule::kExecutionsKept> ring = {};
   uint64_t executions = 0;    // ever
@@ -89,9 +89,8 @@ struct CoreHistory {
   uint64_t id_disorder = 0;   // new executions whose exec_id did not increase
   uint64_t without_id = 0;    // new executions without an exec_id
 
-  std::array<CoreOperation, insight_rule::kOperationsKept> operations = {};
-  uint32_t operation_count = 0;
-  uint64_t operations_dropped = 0;  // events of operations beyond the limit
+  std::vector<CoreOperation> operations;  // at most kOperationsKept; most cores have a few
+  uint64_t operations_dropped = 0;        // events of operations beyond the limit
 
   std::array<uint64_t, insight_rule::kGroupsKept> groups = {};
   uint32_t group_count = 0;
@@ -112,9 +111,6 @@ struct CoreHistory {
   // The execution before the latest `back` ones. Requires back < kept().
   const CoreExecution& latest(size_t back) const {
     return ring[(executions - 1 - back) % ring.size()];
-  }
-  std::span<const CoreOperation> known_operations() const {
-    return std::span(operations).first(operation_count);
   }
 };
 

@@ -197,72 +197,55 @@ std::vector<FleetRole> FindRoles(const JudgeInput& input, const Fleet& fleet,
   return result;
 }
 
-// Counts where one figure of an execution differs from the median of the other cores' by more than
-// `tolerance`. `groups` separates figures that can be compared.
-class DisagreementCounter {
- public:
-  DisagreementCounter(size_t cores, double tolerance)
-      : tolerance_(tolerance), disagreements_(cores, 0) {}
-
-  void Add(uint32_t group, uint64_t exec_id, uint32_t row, double figure) {
-    figures_.push_back({group, exec_id, row, figure});
-  }
-  // Returns the disagreements by row.
-  const std::vector<uint32_t>& Count() {
-    std::sort(figures_.begin(), figures_.end());
-    std::vector<double> values;
-    for (size_t begin = 0, end = 0; begin < figures_.size(); begin = end) {
-      values.clear();
-      for (; end < figures_.size() && figures_[end].SameAs(figures_[begin]); ++end)
-        values.push_back(figures_[end].figure);
-      if (values.size() < 2) continue;
-      const double median = MedianOf(values);
-      for (size_t i = begin; i < end; ++i) {
-        if (std::abs(figures_[i].figure - median) > tolerance_) ++disagreements_[figures_[i].row];
-      }
-    }
-    return disagreements_;
-  }
-
- private:
-  struct Figure {
-    uint32_t group;
-    uint64_t exec_id;
-    uint32_t row;
-    double figure;
-    bool SameAs(const Figure& other) const {
-      return group == other.group && exec_id == other.exec_id;
-    }
-    auto operator<=>(const Figure&) const = default;
-  };
-  double tolerance_;
-  std::vector<Figure> figures_;
-  std::vector<uint32_t> disagreements_;
+// The end of an execution of one row, relative to a time that it has in common with others.
+struct ExecutionEnd {
+  uint64_t exec_id;
+  uint32_t row;
+  double end;
 };
+
+// Counts, by row, where the end of an execution differs from the median of the ends with its
+// exec_id by more than `tolerance`. Reorders the ends.
+void CountDisagreements(double tolerance, std::vector<ExecutionEnd>& ends,
+                        std::vector<uint32_t>& disagreements) {
+  std::ranges::sort(ends, {}, &ExecutionEnd::exec_id);
+  std::vector<double> values;
+  for (size_t begin = 0, end = 0; begin < ends.size(); begin = end) {
+    values.clear();
+    for (; end < ends.size() && ends[end].exec_id == ends[begin].exec_id; ++end)
+      values.push_back(ends[end].end);
+    if (values.size() < 2) continue;
+    const double median = MedianOf(values);
+    for (size_t i = begin; i < end; ++i) {
+      if (std::abs(ends[i].end - median) > tolerance) ++disagreements[ends[i].row];
+    }
+  }
+}
 
 // Cores that meet leave together. One instance has one clock, so its cores' executions with one id
 // end at about the same time. Lengths of executions are no evidence: those of a slow core are
 // longer, where its peers wait for it in a later one.
 void RefuseContradictions(const JudgeInput& input, FleetRole& role, RefusalList& refusals) {
   const double tolerance = std::max(kContradictionMinNs, kContradictionStepShare * role.step_ns);
-  DisagreementCounter ends(role.cores.size(), tolerance);
-  absl::flat_hash_map<std::string_view, std::pair<uint32_t, uint64_t>> instances;
-  for (uint32_t row = 0; row < role.cores.size(); ++row) {
-    const CoreHistory& history = *input.histories[role.cores[row]];
+  std::map<std::string_view, std::vector<uint32_t>> rows_of;  // by instance
+  for (uint32_t row = 0; row < role.cores.size(); ++row)
+    rows_of[input.cores[role.cores[row]].instance_id].push_back(row);
+  std::vector<uint32_t> by_end(role.cores.size(), 0);
+  std::vector<ExecutionEnd> ends;
+  for (const auto& [instance, rows] : rows_of) {
     // Differences to a first time of the instance, because a double has 53 bits only.
-    const auto& [instance, origin] =
-        instances
-            .try_emplace(
-                input.cores[role.cores[row]].instance_id,
-                std::pair(static_cast<uint32_t>(instances.size()), history.latest(0).end_ns))
-            .first->second;
-    for (size_t i = 0; i < history.in_window(); ++i) {
-      const CoreExecution& execution = history.latest(i);
-      ends.Add(instance, execution.exec_id, row,
-               static_cast<double>(static_cast<int64_t>(execution.end_ns - origin)));
+    const uint64_t origin = input.histories[role.cores[rows.front()]]->latest(0).end_ns;
+    ends.clear();
+    for (const uint32_t row : rows) {
+      const CoreHistory& history = *input.histories[role.cores[row]];
+      for (size_t i = 0; i < history.in_window(); ++i) {
+        const CoreExecution& execution = history.latest(i);
+        ends.push_back({execution.exec_id, row,
+                        static_cast<double>(static_cast<int64_t>(execution.end_ns - origin))});
+      }
     }
+    CountDisagreements(tolerance, ends, by_end);
   }
-  const auto& by_end = ends.Count();
   std::vector<uint32_t> kept;
   for (uint32_t row = 0; row < role.cores.size(); ++row) {
     const uint32_t core = role.cores[row];

@@ -227,6 +227,7 @@ Verdict FleetJudge::Describe(const Suspects& suspects) const {
   verdict.step_ns = static_cast<uint64_t>(role.step_ns());
   verdict.waiting = role.CountWaiting(slowest, rows);
   verdict.exec_id = slowest.exec_id;
+  verdict.also = OtherModels(slowest);
   FindCollective(role, verdict);
 
   const bool is_host = IsHostPhase(slowest.phase);
@@ -238,6 +239,21 @@ Verdict FleetJudge::Describe(const Suspects& suspects) const {
   verdict.ruled_out.push_back(
       {"clock", 0, "compared are durations of one host each, no times of two hosts"});
   return verdict;
+}
+
+std::vector<VerdictModel> FleetJudge::OtherModels(const SlowCore& slow) const {
+  std::vector<VerdictModel> models;
+  for (const SlowCore& other : slow.also) {
+    models.push_back({.role = roles_[slow.role].Name(other.table),
+                      .ratio = other.ratio,
+                      .z = other.z,
+                      .executions = other.held,
+                      .judged = other.judged,
+                      .since_ns = other.since_ns,
+                      .until_ns = other.until_ns});
+  }
+  std::ranges::sort(models, ComesBeforeModel);
+  return models;
 }
 
 // The operation in which the other cores of the role wait the longest.
@@ -253,7 +269,7 @@ void FleetJudge::FindCollective(const RoleJudge& role, Verdict& verdict) const {
   size_t asked = 0;
   const auto add = [&](uint32_t core, bool is_waiting) {
     const CoreHistory& history = *input_.histories[core];
-    for (const CoreOperation& operation : history.known_operations()) {
+    for (const CoreOperation& operation : history.operations) {
       Waits& waits = operations[{operation.kind, history.groups[operation.group], operation.op,
                                  operation.model}];
       const double mean = operation.mean;

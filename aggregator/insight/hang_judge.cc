@@ -167,7 +167,7 @@ std::map<OpenKey, OpenOperation> HangJudge::FindOpen() const {
 const CoreOperation* HangJudge::MembershipOf(uint32_t core, const OpenKey& key) const {
   const CoreHistory& history = *input_.histories[core];
   const auto& [kind, group, op] = key;
-  for (const CoreOperation& operation : history.known_operations()) {
+  for (const CoreOperation& operation : history.operations) {
     if (operation.kind == kind && operation.op == static_cast<uint32_t>(op) &&
         history.groups[operation.group] == group)
       return &operation;
@@ -188,7 +188,7 @@ bool HangJudge::AreAllMembersKnown(const OpenKey& key, size_t count) const {
   std::map<uint64_t, size_t> sizes;  // of the groups with the same operation
   for (const uint32_t core : fleet_.cores) {
     const CoreHistory& history = *input_.histories[core];
-    for (const CoreOperation& operation : history.known_operations()) {
+    for (const CoreOperation& operation : history.operations) {
       if (operation.kind == std::get<0>(key) &&
           operation.op == static_cast<uint32_t>(std::get<2>(key)))
         ++sizes[history.groups[operation.group]];

@@ -24,7 +24,8 @@ namespace {
 using insight_rule::kModelNameBytesMax;
 using insight_rule::kModelNamesMax;
 
-static_assert(sizeof(SegmentFinder) <= InsightEngine::kBytesPerCoreMax);
+static_assert(sizeof(SegmentFinder) + insight_rule::kOperationsKept * sizeof(CoreOperation) <=
+              InsightEngine::kBytesPerCoreMax);
 
 }  // namespace
 
@@ -58,8 +59,10 @@ class InsightEngine::Impl {
     return *finders_[core];
   }
   size_t memory_bytes() const {
-    return finders_.size() * (sizeof(SegmentFinder) + sizeof(finders_[0]) + sizeof(InsightCore)) +
-           model_name_bytes_;
+    size_t bytes =
+        finders_.size() * (sizeof(finders_[0]) + sizeof(InsightCore)) + model_name_bytes_;
+    for (const auto& finder : finders_) bytes += finder->memory_bytes();
+    return bytes;
   }
 
  private:

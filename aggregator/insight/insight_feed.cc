@@ -69,7 +69,9 @@ void InsightFeed::FindCores() {
   std::map<std::pair<std::string, uint32_t>, std::vector<WorkerIdentity>> workers_of;
   for (uint32_t i = 0; i < streams_.size(); ++i) {
     const StreamDescription& stream = streams_[i].description;
-    if (!stream.identity.has_core() || !streams_[i].is_in_window) continue;
+    if (!stream.identity.has_core()) continue;
+    const bool is_read = streams_[i].is_in_window || !LossesOf(streams_[i]).empty();
+    if (!is_read && stream.process_has_ended) continue;
     const WorkerIdentity& worker = stream.identity.worker;
     auto& workers = workers_of[{worker.instance_id, worker.pid}];
     const auto known = std::ranges::find(workers, worker);
@@ -84,6 +86,10 @@ void InsightFeed::FindCores() {
                          std::clamp<int64_t>(world_of(streams_[i]), 0, UINT32_MAX))};
     if (core.job.empty() && nameless_worlds.size() > 1) {
       core.job = fmt::format("world of {}", world_of(streams_[i]));
+    }
+    if (!is_read) {
+      silent_.push_back(std::move(core));
+      continue;
     }
     cores_.push_back(std::move(core));
     stream_of_.push_back(i);

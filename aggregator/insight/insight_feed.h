@@ -25,8 +25,8 @@
 namespace neurontrace {
 
 // Makes the events that the insight rule reads of the records of a timeline, each core's in the
-// order of their ends. Each stream of a core that is in the window is a core of the engine; all
-// other streams are ignored.
+// order of their ends. Each stream of a core that has events or losses in the window is a core of
+// the engine; all other streams are ignored.
 //
 // The rule needs one clock per core. Here it is the reference timeline, into which the maps of
 // the host and of its devices lead every stamp of the core; they never run backwards. Recorded
@@ -71,6 +71,9 @@ class InsightFeed {
 
   // The selected cores, which InsightEvent::core counts.
   std::span<const InsightCore> cores() const { return cores_; }
+  // Those without events or losses in the window whose process has not ended: their indexes are not
+  // in use.
+  std::span<const InsightCore> silent() const { return silent_; }
   // Returns the stream of a core: an index into the streams.
   uint32_t StreamOf(uint32_t core) const { return stream_of_[core]; }
   // Return one entry for each core, in reference time. Conditions have no losses.
@@ -106,7 +109,7 @@ class InsightFeed {
   // Parts of several physical cores of one operation: core, class, exec_id, op_id.
   using Part = std::tuple<uint32_t, InsightClass, uint64_t, uint64_t>;
 
-  // Fills cores_ and stream_of_.
+  // Fills cores_, silent_ and stream_of_.
   void FindCores();
   // Passes one record on, unless ExecutionFinder reports it.
   void Take(const TimelineRecord& record);
@@ -127,6 +130,7 @@ class InsightFeed {
   const Facts facts_;
   const size_t held_max_;
   std::vector<InsightCore> cores_;
+  std::vector<InsightCore> silent_;
   std::vector<uint32_t> stream_of_;  // by core
   std::vector<uint32_t> core_of_;    // by stream, or kNoCore
   ExecutionFinder executions_;

@@ -193,6 +193,40 @@ TEST_F(InsightFeedTest, CountsTheLossesOfTheWindowAlone) {
   EXPECT_EQ(feed_->Losses()[0][0].end_ns, kBase + 2 * kMs);
 }
 
+// Without an event a core is a core of the job all the same.
+TEST_F(InsightFeedTest, RefusesCoresOfWhichNothingArrived) {
+  const uint32_t core = AddStream(Core("i-a", 7, 0), Rank(0, 4));
+  const uint32_t lost = AddStream(Core("i-a", 8, 0), Rank(1, 4));
+  AddStream(Core("i-a", 9, 0), Rank(2, 4));
+  const uint32_t ended = AddStream(Core("i-a", 10, 0), Rank(3, 4));
+  source_.stream(lost).losses = {LossAt(15, kBase, kBase + 1 * kMs)};
+  source_.stream(ended).process_has_ended = true;
+  Running(core, 1, 0, kBase, kBase + 1 * kMs);
+  Feed();
+  ASSERT_EQ(feed_->cores().size(), 2u);
+  EXPECT_EQ(feed_->cores()[1].worker_gid, 1);
+  EXPECT_EQ(feed_->Losses()[1].size(), 1u);
+  ASSERT_EQ(feed_->silent().size(), 1u);
+  EXPECT_EQ(feed_->silent()[0].worker_gid, 2);
+}
+
+TEST_F(InsightFeedTest, AllEventsLostIsARefusalForLosses) {
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t core = AddStream(Core("i-a", 7, i), Rank(i, 4));
+    source_.stream(core).losses = {LossAt(15, kBase, kBase + 1 * kMs)};
+  }
+  std::optional<TimelineInsight> insight;
+  Read([&](const TimelineReader& reader) { insight.emplace(reader.streams(), fields_); },
+       [&](const TimelineBatch& batch) { insight->Take(batch); });
+  const InsightReport report = insight->Finish();
+  EXPECT_EQ(report.cores, 4u);
+  EXPECT_EQ(report.cores_judged, 0u);
+  ASSERT_EQ(report.refusals.size(), 1u);
+  EXPECT_EQ(report.refusals[0].reason, RefusalReason::kLosses);
+  EXPECT_THAT(report.refusals[0].cores, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(report.refusals[0].count, 60u);
+}
+
 // The whole capture is judged, however many executions it has.
 TEST_F(InsightFeedTest, AnswerIsAboutAllExecutions) {
   constexpr uint64_t kExecutions = 1'000;

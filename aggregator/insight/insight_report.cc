@@ -11,6 +11,11 @@ bool ComesBefore(const Verdict& a, const Verdict& b) {
   return a.suspects < b.suspects;
 }
 
+bool ComesBeforeModel(const VerdictModel& a, const VerdictModel& b) {
+  if (a.executions != b.executions) return a.executions > b.executions;
+  return a.role < b.role;
+}
+
 const char* VerdictKindName(VerdictKind kind) {
   switch (kind) {
     case VerdictKind::kSlowCore:

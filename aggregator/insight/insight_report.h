@@ -58,6 +58,17 @@ struct RuledOut {
   std::string figure;  // "bound 9 us, lateness 118 ms"; empty with a ratio
 };
 
+// A model whose executions show a verdict, by themselves. A plain value.
+struct VerdictModel {
+  std::string role;  // as Verdict::role
+  double ratio = 0;
+  double z = 0;
+  uint32_t executions = 0;  // in which this held …
+  uint32_t judged = 0;      // … of so many
+  uint64_t since_ns = 0;
+  uint64_t until_ns = 0;
+};
+
 // One thing that is known about the window. A plain value. Times are host times of the first
 // suspect's core; whoever has a clock maps them.
 struct Verdict {
@@ -81,11 +92,17 @@ struct Verdict {
   uint64_t exec_id = 0;        // an execution that shows it; 0: none
   uint64_t op_id = 0;          // the collective that they wait in; 0: unknown or a barrier
   bool is_barrier = false;     // they wait in a barrier of the group, which has no op_id
+  // The other models of which executions are slow by themselves, those with the most of them first.
+  // The excess of `role` is the largest of a step.
+  std::vector<VerdictModel> also;
   std::vector<RuledOut> ruled_out;
 };
 
 // The order of a report: hangs first, then by cost, the most expensive first.
 bool ComesBefore(const Verdict& a, const Verdict& b);
+
+// The order of Verdict::also.
+bool ComesBeforeModel(const VerdictModel& a, const VerdictModel& b);
 
 // What was not judged, and why. Its cores are in no verdict as suspects.
 struct Refusal {

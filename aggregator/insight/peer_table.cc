@@ -54,26 +54,19 @@ class MedianOfOthers {
   double above_ = 0;
 };
 
-}  // namespace
+// By Quantity.
+constexpr std::array<PeerTable::Figure, kQuantities> kFigures = {
+    [](const CoreExecution& e) -> double { return e.own(); },
+    [](const CoreExecution& e) -> double { return e.device; },
+    [](const CoreExecution& e) -> double { return e.host(); }};
 
-double ValueOf(Quantity quantity, const CoreExecution& execution) {
-  switch (quantity) {
-    case Quantity::kOwn:
-      return execution.own();
-    case Quantity::kDevice:
-      return execution.device;
-    case Quantity::kHost:
-      return execution.host();
-  }
-  return 0;
-}
+}  // namespace
 
 PeerTable::PeerTable(const JudgeInput& input, const FleetRole& role, uint32_t model)
     : model_(model), rows_(role.cores.size()) {
   ChooseColumns(input, role);
   FillCells(input, role);
-  for (const Quantity quantity : {Quantity::kOwn, Quantity::kDevice, Quantity::kHost})
-    CompareWithPeers(quantity);
+  CompareWithPeers();
 }
 
 PeerTable::PeerTable(const FleetRole& role, const std::vector<PeerTable>& tables)
@@ -96,10 +89,12 @@ PeerTable::PeerTable(const FleetRole& role, const std::vector<PeerTable>& tables
   cells_.assign(rows_ * columns_, nullptr);
   sums_.resize(rows_ * columns_);
   least_met_.assign(columns_, std::numeric_limits<double>::infinity());
-  for (size_t column = 0; column < columns_; ++column) {
-    const Source* const step = sources.data() + first + column * length;
-    exec_ids_.push_back(step[length - 1].exec_id);
-    for (size_t row = 0; row < rows_; ++row) {
+  met_.assign(rows_ * columns_, kAbsent);
+  for (size_t column = 0; column < columns_; ++column)
+    exec_ids_.push_back(sources[first + (column + 1) * length - 1].exec_id);
+  for (size_t row = 0; row < rows_; ++row) {
+    for (size_t column = 0; column < columns_; ++column) {
+      const Source* const step = sources.data() + first + column * length;
       CoreExecution& sum = sums_[row * columns_ + column];
       const bool is_complete = std::all_of(step, step + length, [&](const Source& source) {
         const CoreExecution* const one = source.table->at(row, source.column);
@@ -109,29 +104,31 @@ PeerTable::PeerTable(const FleetRole& role, const std::vector<PeerTable>& tables
       if (!is_complete) continue;
       cells_[row * columns_ + column] = &sum;
       least_met_[column] = std::min<double>(least_met_[column], sum.met);
+      met_[column * rows_ + row] = sum.met;
     }
   }
-  for (const Quantity quantity : {Quantity::kOwn, Quantity::kDevice, Quantity::kHost})
-    CompareWithPeers(quantity);
+  CompareWithPeers();
 }
 
 void PeerTable::ChooseColumns(const JudgeInput& input, const FleetRole& role) {
-  std::vector<uint64_t> ids;
+  absl::flat_hash_map<uint64_t, size_t> cores_with;  // by exec_id
+  size_t own = 0;
   uint64_t all = 0;
   for (const uint32_t core : role.cores) {
     const CoreHistory& history = *input.histories[core];
     all += history.in_window();
     for (size_t i = 0; i < history.in_window(); ++i) {
-      if (history.latest(i).key() == model_) ids.push_back(history.latest(i).exec_id);
+      if (history.latest(i).key() != model_) continue;
+      ++cores_with[history.latest(i).exec_id];
+      ++own;
     }
   }
-  per_step_ = static_cast<double>(ids.size()) * role.period /
-              static_cast<double>(std::max<uint64_t>(1, all));
-  std::sort(ids.begin(), ids.end());
-  for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
-    while (end < ids.size() && ids[end] == ids[begin]) ++end;
-    if ((end - begin) * 2 >= rows_ && ids[begin] != 0) exec_ids_.push_back(ids[begin]);
+  per_step_ =
+      static_cast<double>(own) * role.period / static_cast<double>(std::max<uint64_t>(1, all));
+  for (const auto& [exec_id, cores] : cores_with) {
+    if (cores * 2 >= rows_ && exec_id != 0) exec_ids_.push_back(exec_id);
   }
+  std::sort(exec_ids_.begin(), exec_ids_.end());
   if (exec_ids_.size() > kExecutionsKept)
     exec_ids_.erase(exec_ids_.begin(), exec_ids_.end() - kExecutionsKept);
   columns_ = exec_ids_.size();
@@ -140,39 +137,63 @@ void PeerTable::ChooseColumns(const JudgeInput& input, const FleetRole& role) {
 void PeerTable::FillCells(const JudgeInput& input, const FleetRole& role) {
   cells_.assign(rows_ * columns_, nullptr);
   least_met_.assign(columns_, std::numeric_limits<double>::infinity());
+  met_.assign(rows_ * columns_, kAbsent);
   absl::flat_hash_map<uint64_t, size_t> column_of;
   for (size_t column = 0; column < columns_; ++column) column_of[exec_ids_[column]] = column;
   for (size_t row = 0; row < rows_; ++row) {
     const CoreHistory& history = *input.histories[role.cores[row]];
+    size_t column = columns_;
     for (size_t i = 0; i < history.in_window(); ++i) {
       const CoreExecution& execution = history.latest(i);
       if (execution.key() != model_) continue;
-      const auto found = column_of.find(execution.exec_id);
-      if (found == column_of.end()) continue;
-      cells_[row * columns_ + found->second] = &execution;
-      least_met_[found->second] = std::min<double>(least_met_[found->second], execution.met);
+      // Nearly always the one before the last one found.
+      column = column == 0 ? columns_ : column - 1;
+      if (column >= columns_ || exec_ids_[column] != execution.exec_id) {
+        const auto found = column_of.find(execution.exec_id);
+        if (found == column_of.end()) continue;
+        column = found->second;
+      }
+      cells_[row * columns_ + column] = &execution;
+      least_met_[column] = std::min<double>(least_met_[column], execution.met);
+      met_[column * rows_ + row] = execution.met;
     }
   }
 }
 
-void PeerTable::CompareWithPeers(Quantity quantity) {
-  std::vector<float>& x = x_[static_cast<size_t>(quantity)];
-  x.assign(rows_ * columns_, kAbsent);
-  std::vector<double> values;
-  std::vector<double> reordered;
-  for (size_t column = 0; column < columns_; ++column) {
-    values.assign(rows_, 0);
-    reordered.clear();
-    for (size_t row = 0; row < rows_; ++row) {
-      if (at(row, column) == nullptr) continue;
-      values[row] = std::max(kSegmentFloorNs, ValueOf(quantity, *at(row, column)));
-      reordered.push_back(values[row]);
+void PeerTable::GatherColumns(Figure figure, std::vector<float>& values) const {
+  values.assign(rows_ * columns_, kAbsent);
+  for (size_t row = 0; row < rows_; ++row) {
+    for (size_t column = 0; column < columns_; ++column) {
+      const CoreExecution* const execution = at(row, column);
+      // Figures are sums of floats, so nothing of them is cut.
+      if (execution != nullptr)
+        values[column * rows_ + row] = static_cast<float>(figure(*execution));
     }
-    const MedianOfOthers median(reordered);
-    for (size_t row = 0; row < rows_; ++row) {
-      if (at(row, column) == nullptr) continue;
-      x[row * columns_ + column] =
-          static_cast<float>(std::log(values[row] / median.Without(values[row])));
+  }
+}
+
+void PeerTable::CompareWithPeers() {
+  std::vector<float> values;
+  std::vector<double> reordered;
+  for (size_t q = 0; q < kQuantities; ++q) {
+    std::vector<float>& x = x_[q];
+    x.assign(rows_ * columns_, kAbsent);
+    GatherColumns(kFigures[q], values);
+    for (size_t column = 0; column < columns_; ++column) {
+      const float* const of_column = &values[column * rows_];
+      const auto value = [&](size_t row) {
+        return std::max<double>(kSegmentFloorNs, of_column[row]);
+      };
+      reordered.clear();
+      for (size_t row = 0; row < rows_; ++row) {
+        if (!std::isnan(of_column[row])) reordered.push_back(value(row));
+      }
+      const MedianOfOthers median(reordered);
+      for (size_t row = 0; row < rows_; ++row) {
+        if (std::isnan(of_column[row])) continue;
+        x[row * columns_ + column] =
+            static_cast<float>(std::log(value(row) / median.Without(value(row))));
+      }
     }
   }
 }
@@ -191,23 +212,39 @@ std::vector<double> PeerTable::DeviationsOf(Quantity quantity) const {
   return result;
 }
 
-std::vector<PeerTable::RowFigures> PeerTable::FiguresOf(Quantity quantity, uint32_t window,
-                                                        const std::vector<double>& of_all) const {
+void PeerTable::AppendLatest(Quantity quantity, size_t row, uint32_t window,
+                             std::vector<double>& values) const {
+  for (size_t column = columns_; column > 0 && values.size() < window; --column) {
+    const double value = x(quantity, row, column - 1);
+    if (!std::isnan(value)) values.push_back(value);
+  }
+}
+
+std::vector<PeerTable::RowFigures> PeerTable::RowMediansOf(Quantity quantity,
+                                                           uint32_t window) const {
   std::vector<RowFigures> result(rows_);
   std::vector<double> values;
   for (size_t row = 0; row < rows_; ++row) {
     values.clear();
-    for (size_t column = columns_; column > 0 && values.size() < window; --column) {
-      const double value = x(quantity, row, column - 1);
-      if (!std::isnan(value)) values.push_back(value);
-    }
+    AppendLatest(quantity, row, window, values);
     if (values.size() < window) continue;
     result[row].is_known = true;
     result[row].median = MedianOf(values);
-    // A few executions can be alike by chance.
-    result[row].deviation = std::max({kDeviationMin, of_all[row], RobustDeviation(values)});
   }
   return result;
+}
+
+void PeerTable::AddDeviations(Quantity quantity, uint32_t window, const std::vector<double>& of_all,
+                              std::vector<RowFigures>& figures) const {
+  std::vector<double> values;
+  for (size_t row = 0; row < rows_; ++row) {
+    if (!figures[row].is_known) continue;
+    values.clear();
+    AppendLatest(quantity, row, window, values);
+    // A few executions can be alike by chance.
+    figures[row].deviation =
+        std::max({kDeviationMin, of_all[row], RobustDeviation(values, figures[row].median)});
+  }
 }
 
 PeerTable::PeerSummary PeerTable::Summarize(const std::vector<RowFigures>& figures,
@@ -240,13 +277,17 @@ std::vector<PeerExcess> PeerTable::FindExcesses(double z_min) const {
   std::vector<PeerExcess> found(rows_);
   std::vector<bool> is_found(rows_, false);
   std::array<std::vector<double>, kQuantities> deviations;
-  for (size_t q = 0; q < kQuantities; ++q) deviations[q] = DeviationsOf(static_cast<Quantity>(q));
   for (const uint32_t window : kWindows) {
     if (window > columns_) continue;
-    const double ratio_min = window == kWindows.back() ? kRatioMinShortest : kRatioMin;
+    const double x_min = std::log(window == kWindows.back() ? kRatioMinShortest : kRatioMin);
     for (size_t q = 0; q < kQuantities; ++q) {
-      const std::vector<RowFigures> figures =
-          FiguresOf(static_cast<Quantity>(q), window, deviations[q]);
+      const auto quantity = static_cast<Quantity>(q);
+      std::vector<RowFigures> figures = RowMediansOf(quantity, window);
+      const bool has_excess = std::ranges::any_of(
+          figures, [x_min](const RowFigures& row) { return row.is_known && row.median >= x_min; });
+      if (!has_excess) continue;
+      if (deviations[q].empty()) deviations[q] = DeviationsOf(quantity);
+      AddDeviations(quantity, window, deviations[q], figures);
       const PeerSummary of_all = is_large ? Summarize(figures, rows_) : PeerSummary{};
       for (size_t row = 0; row < rows_; ++row) {
         // Found in a longer window.
@@ -257,8 +298,7 @@ std::vector<PeerExcess> PeerTable::FindExcesses(double z_min) const {
         result.x = figures[row].median;
         result.z = result.x / ErrorOf(figures[row], peers, window);
         result.spread = peers.spread;
-        result.is_excess =
-            peers.peers >= kPeersMin && result.x >= std::log(ratio_min) && result.z >= z_min;
+        result.is_excess = peers.peers >= kPeersMin && result.x >= x_min && result.z >= z_min;
         if (!result.is_excess) continue;
         is_found[row] = true;
         found[row].row = static_cast<uint32_t>(row);
@@ -276,10 +316,13 @@ std::vector<PeerExcess> PeerTable::FindExcesses(double z_min) const {
 std::vector<double> PeerTable::MediansOf(Figure figure) const {
   std::vector<double> medians;
   std::vector<double> values;
+  std::vector<float> gathered;
+  GatherColumns(figure, gathered);
   for (size_t column = 0; column < columns_; ++column) {
     values.clear();
     for (size_t row = 0; row < rows_; ++row) {
-      if (at(row, column) != nullptr) values.push_back(figure(*at(row, column)));
+      const float value = gathered[column * rows_ + row];
+      if (!std::isnan(value)) values.push_back(value);
     }
     medians.push_back(MedianOf(values));
   }
@@ -298,10 +341,7 @@ double PeerTable::ExcessOf(size_t row, size_t window, Figure figure,
 
 double PeerTable::RatioOf(Quantity quantity, size_t row, uint32_t window) const {
   std::vector<double> values;
-  for (size_t column = columns_; column > 0 && values.size() < window; --column) {
-    const double value = x(quantity, row, column - 1);
-    if (!std::isnan(value)) values.push_back(value);
-  }
+  AppendLatest(quantity, row, window, values);
   return std::exp(MedianOf(values));
 }
 
@@ -312,10 +352,11 @@ double PeerTable::MeanWait(size_t window, const std::vector<bool>& excluded,
     double least = std::numeric_limits<double>::infinity();
     double sum = 0;
     double count = 0;
+    const float* const met = &met_[column * rows_];
     for (size_t row = 0; row < rows_; ++row) {
-      if (at(row, column) == nullptr || (!excluded.empty() && excluded[row])) continue;
-      least = std::min<double>(least, at(row, column)->met);
-      sum += at(row, column)->met;
+      if (std::isnan(met[row]) || (!excluded.empty() && excluded[row])) continue;
+      least = std::min<double>(least, met[row]);
+      sum += met[row];
       ++count;
     }
     if (count > 0) means.push_back(sum / count - least);
@@ -326,7 +367,8 @@ double PeerTable::MeanWait(size_t window, const std::vector<bool>& excluded,
 double PeerTable::WaitOf(size_t row, uint32_t window) const {
   std::vector<double> waits;
   for (size_t column = FirstColumn(window); column < columns_; ++column) {
-    if (at(row, column) != nullptr) waits.push_back(at(row, column)->met - least_met_[column]);
+    const double met = met_[column * rows_ + row];
+    if (!std::isnan(met)) waits.push_back(met - least_met_[column]);
   }
   return MedianOf(waits);
 }
@@ -341,8 +383,8 @@ std::optional<PeerTable::Lead> PeerTable::FindLead(uint32_t window,
     double second = kNone;
     size_t first = 0;
     for (size_t row = 0; row < rows_; ++row) {
-      if (at(row, column) == nullptr || (!excluded.empty() && excluded[row])) continue;
-      const double met = at(row, column)->met;
+      const double met = met_[column * rows_ + row];
+      if (std::isnan(met) || (!excluded.empty() && excluded[row])) continue;
       if (met < least) {
         second = std::exchange(least, met);
         first = row;

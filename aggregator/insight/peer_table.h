@@ -18,7 +18,8 @@ namespace neurontrace {
 enum class Quantity : uint8_t { kOwn = 0, kDevice, kHost };
 inline constexpr size_t kQuantities = 3;
 
-// One quantity of one core in one window, against its peers. A plain value.
+// One quantity of one core in one window, against its peers. Zeros if no core has an excess of it.
+// A plain value.
 struct PeerComparison {
   double x = 0;  // median logarithm of the ratio
   double z = 0;
@@ -92,7 +93,11 @@ class PeerTable {
  private:
   void ChooseColumns(const JudgeInput& input, const FleetRole& role);
   void FillCells(const JudgeInput& input, const FleetRole& role);
-  void CompareWithPeers(Quantity quantity);
+  // Fills x_.
+  void CompareWithPeers();
+  // Fills `values` with this figure of all executions, column by column; not a number where absent.
+  // Executions of one core are beside each other in memory, and columns are what is compared.
+  void GatherColumns(Figure figure, std::vector<float>& values) const;
   // Median of x over the last `window` executions of each row, and its deviation, which is the
   // larger of that in the window and that of all executions.
   struct RowFigures {
@@ -100,8 +105,13 @@ class PeerTable {
     double median = 0;
     double deviation = 0;
   };
-  std::vector<RowFigures> FiguresOf(Quantity quantity, uint32_t window,
-                                    const std::vector<double>& of_all) const;
+  // Appends x of a row's last `window` executions, or fewer if it has fewer.
+  void AppendLatest(Quantity quantity, size_t row, uint32_t window,
+                    std::vector<double>& values) const;
+  // Without deviations, which are needed only if one of the medians is an excess.
+  std::vector<RowFigures> RowMediansOf(Quantity quantity, uint32_t window) const;
+  void AddDeviations(Quantity quantity, uint32_t window, const std::vector<double>& of_all,
+                     std::vector<RowFigures>& figures) const;
   // By row: the deviation of x over all executions, from its changes.
   std::vector<double> DeviationsOf(Quantity quantity) const;
   // What the other rows' figures have in common.
@@ -123,9 +133,8 @@ class PeerTable {
   std::vector<CoreExecution> sums_;  // of steps; cells_ point into it
   std::vector<const CoreExecution*> cells_;
   std::vector<double> least_met_;  // by column
+  std::vector<float> met_;         // column by column; not a number where absent
   std::array<std::vector<float>, kQuantities> x_;
 };
-
-double ValueOf(Quantity quantity, const CoreExecution& execution);
 
 }  // namespace neurontrace

@@ -23,6 +23,35 @@ void AddUnion(const std::vector<uint32_t>& cores, std::vector<uint32_t>& to) {
   to = std::move(both);
 }
 
+// Returns the models in which the verdict has new executions, its own first.
+std::vector<VerdictModel> NewModels(const Verdict& verdict) {
+  std::vector<VerdictModel> models = {{.role = verdict.role,
+                                       .ratio = verdict.ratio,
+                                       .z = verdict.z,
+                                       .executions = verdict.executions,
+                                       .judged = verdict.judged,
+                                       .since_ns = verdict.since_ns,
+                                       .until_ns = verdict.until_ns}};
+  std::ranges::copy(verdict.also, std::back_inserter(models));
+  std::erase_if(models, [](const VerdictModel& model) { return model.judged == 0; });
+  return models;
+}
+
+// Adds what a window has of a model to what earlier ones had.
+void AddModel(const VerdictModel& model, std::map<std::string, VerdictModel>& to) {
+  const auto [known, is_new] = to.try_emplace(model.role, model);
+  if (is_new) return;
+  VerdictModel& sum = known->second;
+  if (model.executions > sum.executions) {
+    sum.ratio = model.ratio;
+    sum.z = model.z;
+  }
+  sum.executions += model.executions;
+  sum.judged += model.judged;
+  sum.since_ns = std::min(sum.since_ns, model.since_ns);
+  sum.until_ns = std::max(sum.until_ns, model.until_ns);
+}
+
 // Returns the cost of the steps of the window in which the verdict holds.
 uint64_t CostIn(const Verdict& verdict, const JudgedWindow& window) {
   const uint64_t begin_ns = std::max(verdict.since_ns, window.begin_ns);
@@ -62,8 +91,24 @@ void ReportMerger::Add(const InsightReport& report, const JudgedWindow& window,
 void ReportMerger::AddVerdict(const Verdict& found, const JudgedWindow& window) {
   Verdict verdict = found;
   const bool is_uneven = verdict.suspects.empty();
+  const std::vector<VerdictModel> models = NewModels(found);
   // Nothing of it is new: an earlier window has named it.
-  if (!is_uneven && !IsHang(verdict.kind) && verdict.judged == 0) return;
+  if (!is_uneven && !IsHang(verdict.kind) && models.empty()) return;
+  if (!models.empty()) {
+    // The model with the largest excess may be that of earlier windows only.
+    verdict.role = models[0].role;
+    verdict.ratio = models[0].ratio;
+    verdict.z = models[0].z;
+    verdict.executions = models[0].executions;
+    verdict.since_ns = models[0].since_ns;
+    verdict.until_ns = models[0].until_ns;
+    verdict.judged = 0;
+    for (const VerdictModel& model : models) {
+      verdict.judged += model.judged;
+      verdict.since_ns = std::min(verdict.since_ns, model.since_ns);
+      verdict.until_ns = std::max(verdict.until_ns, model.until_ns);
+    }
+  }
   if (verdict.since_ns == 0) verdict.since_ns = window.begin_ns;
   if (verdict.until_ns == 0) verdict.until_ns = window.end_ns;
   const uint64_t total_ns = CostIn(verdict, window);
@@ -76,8 +121,6 @@ void ReportMerger::AddVerdict(const Verdict& found, const JudgedWindow& window) 
     }
     known = open_.try_emplace(std::move(key)).first;
     known->second.verdict = verdict;
-    known->second.verdict.executions = 0;
-    known->second.verdict.judged = 0;
   }
   Merged& merged = known->second;
   const Verdict before = merged.verdict;
@@ -87,8 +130,7 @@ void ReportMerger::AddVerdict(const Verdict& found, const JudgedWindow& window) 
   }
   merged.verdict.suspects = before.suspects;
   AddUnion(verdict.suspects, merged.verdict.suspects);
-  merged.verdict.executions = before.executions + verdict.executions;
-  merged.verdict.judged = before.judged + verdict.judged;
+  for (const VerdictModel& model : models) AddModel(model, merged.models);
   merged.verdict.since_ns = std::min(before.since_ns, verdict.since_ns);
   merged.verdict.until_ns = std::max(before.until_ns, verdict.until_ns);
   merged.verdict.total_cost_ns = before.total_cost_ns + total_ns;
@@ -111,6 +153,17 @@ void ReportMerger::EndVerdict(const Merged& merged) {
   Verdict& verdict = sums_.verdicts.emplace_back(merged.verdict);
   verdict.cost_ns = static_cast<uint64_t>(merged.cost_sum / merged.weight);
   verdict.step_ns = static_cast<uint64_t>(merged.step_sum / merged.weight);
+  verdict.executions = verdict.judged = 0;
+  verdict.also.clear();
+  for (const auto& [role, model] : merged.models) {
+    if (role != verdict.role) {
+      verdict.also.push_back(model);
+      continue;
+    }
+    verdict.executions = model.executions;
+    verdict.judged = model.judged;
+  }
+  std::ranges::sort(verdict.also, ComesBeforeModel);
 }
 
 void ReportMerger::AddRefusals(const InsightReport& report, const JudgedWindow& window,

@@ -23,9 +23,9 @@ struct JudgedWindow {
 // Makes one report of those of consecutive windows of one job.
 //
 // Verdicts of consecutive windows with one VerdictKey become one. It lasts from the first `since`
-// to the last `until`; executions, judged ones and the total cost are sums, and the cost of a step
-// is the mean over judged executions. All other figures are those of the window with the most
-// executions that have the excess.
+// to the last `until`; the total cost is a sum, and so are executions and judged ones of each
+// model; the cost of a step is the mean over judged executions. All other figures are those of the
+// window with the most executions of a model that have the excess.
 //
 // A refusal has the time of its windows. Too few executions, or a sequence that does not repeat
 // yet, are none if a later window judges the same executions. Used by one thread at a time; the
@@ -58,6 +58,7 @@ class ReportMerger {
     double cost_sum = 0;           // weighted with judged executions
     double step_sum = 0;
     double weight = 0;
+    std::map<std::string, VerdictModel> models;  // of all windows, by role
   };
   // Reason, what is missing, and cores.
   using RefusalKey = std::tuple<RefusalReason, std::string, std::vector<uint32_t>>;
@@ -73,7 +74,7 @@ class ReportMerger {
     uint64_t first_execution = 0;  // of the core, in the window
   };
 
-  void AddVerdict(const Verdict& verdict, const JudgedWindow& window);
+  void AddVerdict(const Verdict& found, const JudgedWindow& window);
   // Ends the verdicts that have been missing for too many windows.
   void EndVerdicts();
   void EndVerdict(const Merged& merged);

@@ -22,12 +22,15 @@ inline double MedianOf(std::vector<double>& values) {
   return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
-// Returns the deviation that a normal distribution with this median absolute deviation has.
-// Overwrites the values.
-inline double RobustDeviation(std::vector<double>& values) {
-  const double median = MedianOf(values);
+// Returns the deviation that a normal distribution with this median absolute deviation has;
+// `median` is that of the values. Overwrites the values.
+inline double RobustDeviation(std::vector<double>& values, double median) {
   for (double& value : values) value = std::abs(value - median);
   return insight_rule::kMadToDeviation * MedianOf(values);
+}
+
+inline double RobustDeviation(std::vector<double>& values) {
+  return RobustDeviation(values, MedianOf(values));
 }
 
 // Returns the mean, or 0 of nothing.

@@ -122,6 +122,11 @@ bool Frontier::AddsUp() const {
 
 RoleJudge::RoleJudge(const JudgeInput& input, const FleetRole& role)
     : input_(input), role_(role), tables_(MakeTables(input, role)), steps_(role, tables_) {
+  FindCost();
+  if (costs_enough_ && has_peers()) common_spread_ = FindCommonSpread();
+}
+
+void RoleJudge::FindCost() {
   for (const uint32_t window : kWindows) {
     const double wait = WaitIn(window, {});
     if (window == kWindows.front() || IsWorthNaming(wait)) wait_ns_ = wait;
@@ -199,8 +204,11 @@ std::string RoleJudge::Name(size_t table) const {
 
 std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
   std::vector<SlowCore> result;
-  too_many = false;
-  std::map<uint32_t, double> largest;  // by row, of the table that describes it
+  struct Longest {
+    double longer = 0;
+    SlowCore slow;
+  };
+  std::map<uint32_t, Longest> longest;  // by row
   // Whole steps have less noise than their executions; with one execution in a step they are equal.
   const size_t count = tables_.size() + (role_.period > 1 ? 1 : 0);
   // Executions of a step that have their data in common are not so many independent observations.
@@ -213,15 +221,25 @@ std::vector<SlowCore> RoleJudge::FindSlowCores(bool& too_many) const {
     for (const PeerExcess& excess : excesses) {
       const double longer =
           table(i).per_step() * table(i).ExcessOf(excess.row, excess.window, OwnOf, medians.own);
-      const auto known = largest.find(excess.row);
+      const auto [known, is_new] = longest.try_emplace(excess.row);
       // A model tells more than a step does.
-      if (known != largest.end() && (i == tables_.size() || known->second >= longer)) continue;
-      if (known != largest.end())
-        std::erase_if(result, [&](const SlowCore& slow) { return slow.row == excess.row; });
-      largest[excess.row] = longer;
-      result.push_back(Describe(excess, i, medians));
+      if (!is_new && i == tables_.size()) continue;
+      SlowCore slow = Describe(excess, i, medians);
+      Longest& row = known->second;
+      if (!is_new && row.longer >= longer) {
+        row.slow.also.push_back(std::move(slow));
+        continue;
+      }
+      if (!is_new) {
+        slow.also = std::exchange(row.slow.also, {});
+        slow.also.push_back(std::move(row.slow));
+      }
+      row = {longer, std::move(slow)};
     }
   }
+  too_many = false;
+  if (longest.empty()) return result;
+  for (auto& [row, kept] : longest) result.push_back(std::move(kept.slow));
   const TableMedians of_steps(steps_);
   for (SlowCore& slow : result) {
     // In lock step, others wait as much longer as its own work is longer: in each step, or on the
@@ -326,33 +344,33 @@ double RoleJudge::OwnSpread() const {
   return spread;
 }
 
-std::optional<double> RoleJudge::CommonSpread() const {
+std::optional<double> RoleJudge::FindCommonSpread() const {
   if (role_.period < 2) return std::nullopt;
   struct Source {
     uint64_t exec_id;
-    const PeerTable* table;
+    size_t table;
     size_t column;
     std::strong_ordering operator<=>(const Source& other) const {
       return exec_id <=> other.exec_id;
     }
   };
   std::vector<Source> sources;
-  for (const PeerTable& table : tables_) {
-    for (size_t column = 0; column < table.columns(); ++column)
-      sources.push_back({table.exec_id(column), &table, column});
+  for (size_t table = 0; table < tables_.size(); ++table) {
+    for (size_t column = 0; column < tables_[table].columns(); ++column)
+      sources.push_back({tables_[table].exec_id(column), table, column});
   }
   std::sort(sources.begin(), sources.end());
   // A deviation of log own work from what the core usually has; not a number where absent.
   const size_t columns = sources.size();
   std::vector<double> deviations(role_.cores.size() * columns, NAN);
+  std::vector<double> usual(tables_.size());
   for (size_t row = 0; row < role_.cores.size(); ++row) {
-    std::map<const PeerTable*, double> usual;
-    for (const PeerTable& table : tables_)
-      usual[&table] = std::log(table.RatioOf(Quantity::kOwn, row, kExecutionsKept));
+    for (size_t table = 0; table < tables_.size(); ++table)
+      usual[table] = std::log(tables_[table].RatioOf(Quantity::kOwn, row, kExecutionsKept));
     for (size_t i = 0; i < columns; ++i) {
-      const PeerTable& table = *sources[i].table;
       deviations[row * columns + i] =
-          table.x(Quantity::kOwn, row, sources[i].column) - usual[&table];
+          tables_[sources[i].table].x(Quantity::kOwn, row, sources[i].column) -
+          usual[sources[i].table];
     }
   }
   // Nobody tells where a step begins: it is where its executions have the most in common.

@@ -36,6 +36,8 @@ struct SlowCore {
   uint64_t since_ns = 0;
   uint64_t until_ns = 0;
   uint64_t exec_id = 0;  // the latest in which it was exceeded
+  // The same core in the tables of other models whose executions pass the test, too.
+  std::vector<SlowCore> also;
 };
 
 // The frontier: the wait that ends with the named cores, and the lead of somebody else. Per step.
@@ -80,8 +82,9 @@ class RoleJudge {
   uint32_t CountWaiting(const SlowCore& slow, const std::vector<uint32_t>& suspect_rows) const;
   // The deviation, within a step, of log own work that the executions of a core have in common, as
   // the lengths of its sequences make it. Noise of single executions, and what a core always has,
-  // do not count. Nothing with one execution in a step, which does not tell.
-  std::optional<double> CommonSpread() const;
+  // do not count. Nothing with one execution in a step, which does not tell. Known if the role has
+  // peers and its wait costs enough.
+  std::optional<double> CommonSpread() const { return common_spread_; }
   // The largest spread of log own work over the cores of one execution.
   double OwnSpread() const;
   // The model of a table, or what stands for it.
@@ -96,6 +99,9 @@ class RoleJudge {
   double WaitIn(uint32_t window, const std::vector<bool>& excluded) const;
   // The same over all executions, as a mean.
   double MeanWait(const std::vector<bool>& excluded) const;
+  // Sets the wait, and whether it costs enough.
+  void FindCost();
+  std::optional<double> FindCommonSpread() const;
   // The z of a candidate, from the number of all comparisons of the capture.
   double LeastZOfRole() const;
 
@@ -105,6 +111,7 @@ class RoleJudge {
   PeerTable steps_;
   double wait_ns_ = 0;
   bool costs_enough_ = false;
+  std::optional<double> common_spread_;  // found only where it is needed
 };
 
 }  // namespace neurontrace

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/insight/segment_finder.h"
 
+#include <algorithm>
 #include <bit>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace neurontrace {
 namespace {
@@ -15,6 +17,8 @@ using insight_rule::kTransferBlockMin;
 using insight_rule::kTransferForgetting;
 
 constexpr uint64_t kShortMeetingNs = 250'000'000;
+// Operations for which room is made at once.
+constexpr size_t kOperationsGrowth = 4;
 
 size_t MetBucket(uint64_t length_ns) {
   if (length_ns <= kShortMeetingNs) return 0;
@@ -203,26 +207,26 @@ void SegmentFinder::AddOperation(const InsightEvent& event) {
   const uint32_t model = FoldModel(event.model);
   CoreOperation* found = nullptr;
   // Operations repeat in their order, so the search nearly always ends at once.
-  for (uint32_t i = 0; i < history_.operation_count; ++i) {
-    const uint32_t at = (next_operation_ + i) % history_.operation_count;
-    CoreOperation& known = history_.operations[at];
+  std::vector<CoreOperation>& operations = history_.operations;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    const size_t at = (next_operation_ + i) % operations.size();
+    CoreOperation& known = operations[at];
     if (known.op == op && known.kind == event.kind && known.group == group &&
         known.model == model) {
       found = &known;
-      next_operation_ = at + 1;
+      next_operation_ = static_cast<uint32_t>(at + 1);
       break;
     }
   }
   if (found == nullptr) {
-    if (history_.operation_count == kOperationsKept) {
+    if (operations.size() == kOperationsKept) {
       ++history_.operations_dropped;
       return;
     }
-    found = &history_.operations[history_.operation_count++];
-    found->op = op;
-    found->model = model;
-    found->kind = event.kind;
-    found->group = group;
+    if (operations.size() == operations.capacity())
+      operations.reserve(std::min(kOperationsKept, operations.size() + kOperationsGrowth));
+    found = &operations.emplace_back(
+        CoreOperation{.op = op, .model = model, .kind = event.kind, .group = group});
     next_operation_ = 0;
   }
   found->last_exec_id = event.exec_id != 0 ? event.exec_id : prepared_exec_id_;

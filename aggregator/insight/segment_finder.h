@@ -12,7 +12,7 @@ namespace neurontrace {
 
 // Divides the time of one core into executions and their segments, as the table "Times" of
 // docs/decisions/0044 defines. Takes the events of the core in the order of their ends; allocates
-// nothing. Used by one thread at a time.
+// only for an operation that is new. Used by one thread at a time.
 class SegmentFinder {
  public:
   void Take(const InsightEvent& event);
@@ -23,6 +23,9 @@ class SegmentFinder {
   // Begins a window after a loss. The executions during which it may have been are not counted.
   void StartWindowAfterLoss();
   const CoreHistory& history() const { return history_; }
+  size_t memory_bytes() const {
+    return sizeof(*this) + history_.operations.capacity() * sizeof(CoreOperation);
+  }
 
  private:
   struct Interval {

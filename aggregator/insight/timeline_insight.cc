@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/insight/timeline_insight.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "aggregator/insight/absent_ranks.h"
+
 namespace neurontrace {
 
 void TimelineInsight::Take(const TimelineBatch& batch) {
@@ -11,7 +16,10 @@ void TimelineInsight::Take(const TimelineBatch& batch) {
 InsightReport TimelineInsight::Finish() {
   feed_.Finish(events_);
   PassOn();
-  return judge_.Finish(feed_.Conditions());
+  InsightReport report = judge_.Finish(feed_.Conditions());
+  std::ranges::move(FindAbsentRanks(feed_.cores(), feed_.silent()),
+                    std::back_inserter(report.refusals));
+  return report;
 }
 
 void TimelineInsight::PassOn() {

@@ -17,6 +17,8 @@ constexpr size_t kNameBytesMax = 80;
 constexpr size_t kSentenceBytesMax = 400;
 // Ranges of ranks in one text; the report has all of them.
 constexpr size_t kRangesMax = 8;
+// Models besides the first in one text; the report has all of them.
+constexpr size_t kOtherModelsMax = 4;
 
 std::string Clean(std::string_view text) { return CleanText(text, kNameBytesMax); }
 
@@ -129,11 +131,29 @@ std::string RolePhrase(const Verdict& verdict) {
   return verdict.role.empty() ? std::string() : fmt::format(" of {}", Clean(verdict.role));
 }
 
+// "; also in decode.neff: 46 of 46 executions, 1.38 times".
+std::string OtherModels(const Verdict& verdict) {
+  std::string text;
+  for (size_t i = 0; i < std::min(verdict.also.size(), kOtherModelsMax); ++i) {
+    const VerdictModel& model = verdict.also[i];
+    text += fmt::format("; also in {}: {} of {} executions, {:.2f} times", Clean(model.role),
+                        model.executions, model.judged, model.ratio);
+  }
+  if (verdict.also.size() > kOtherModelsMax) {
+    text +=
+        fmt::format("; and in {}", Counted(verdict.also.size() - kOtherModelsMax, "other model"));
+  }
+  return text;
+}
+
+// The score z is not in the text: a reader cannot tell what 41 means, and no verdict has a low one.
 std::string SlowText(const Verdict& verdict, std::string_view who, std::string_view cause) {
-  return fmt::format("SLOW {}: {}, {}{}: {:.2f}x of {}, z {:.0f}, in {} of {} executions; {}{}",
-                     VerdictKindName(verdict.kind), who, cause, RolePhrase(verdict), verdict.ratio,
-                     Counted(verdict.peers, "peer"), verdict.z, verdict.executions, verdict.judged,
-                     Cost(verdict), Waiting(verdict));
+  return fmt::format(
+      "SLOW {}: {}, {}{}: own work {:.2f} times the median of {} {}, in {} of {} executions; "
+      "{}{}{}",
+      VerdictKindName(verdict.kind), who, cause, RolePhrase(verdict), verdict.ratio,
+      verdict.suspects.size() == 1 ? "its" : "their", Counted(verdict.peers, "peer"),
+      verdict.executions, verdict.judged, Cost(verdict), Waiting(verdict), OtherModels(verdict));
 }
 
 std::string HangText(const Verdict& verdict, std::string_view who, std::string_view what) {
@@ -176,13 +196,12 @@ std::string VerdictText(const Verdict& verdict, std::span<const InsightCore> cor
       return SlowText(verdict, who, "the program's own code between executions");
     case VerdictKind::kSlowCollective:
       return fmt::format(
-          "SLOW slow-collective: {} among {} transfers {:.2f}x as long as before; {}",
+          "SLOW slow-collective: {} among {} transfers {:.2f} times as long as before; {}",
           Meeting(verdict), who, verdict.ratio, Cost(verdict));
     case VerdictKind::kUnevenRole:
       return fmt::format(
-          "UNEVEN uneven-role: every core of {} has {:.2f}x the work of the other roles; {}; {} "
-          "wait; "
-          "no rank is at fault",
+          "UNEVEN uneven-role: every core of {} has {:.2f} times the work of the other roles; {}; "
+          "{} wait; no rank is at fault",
           Clean(verdict.role), verdict.ratio, Cost(verdict), Counted(verdict.waiting, "core"));
     case VerdictKind::kUnevenData:
       return fmt::format(
@@ -232,10 +251,15 @@ std::string ReportText(const InsightReport& report, std::span<const InsightCore>
   if (report.cores_judged == 0) return fmt::format("Nothing was judged; {}", judged);
   const std::string wait = fmt::format("wait {} of a {} step", Duration(report.exposed_wait_ns),
                                        Duration(report.step_ns));
+  // They may wait for a rank of which nothing was read.
+  const bool is_partial = std::ranges::any_of(report.refusals, [](const Refusal& refusal) {
+    return refusal.reason == RefusalReason::kCoverage;
+  });
+  const std::string_view nobody =
+      is_partial ? "Nobody to name among the cores that were read" : "Nobody to name";
   if (report.is_below_cost)
-    return fmt::format("Nobody to name: cores {}, less than 5 % or 1 ms; {}", wait, judged);
-  return fmt::format("Nobody to name: cores {}, and nobody's own work explains it; {}", wait,
-                     judged);
+    return fmt::format("{}: cores {}, less than 5 % or 1 ms; {}", nobody, wait, judged);
+  return fmt::format("{}: cores {}, and nobody's own work explains it; {}", nobody, wait, judged);
 }
 
 }  // namespace neurontrace

@@ -47,9 +47,9 @@ class VerdictTextTest : public ::testing::Test {
 TEST_F(VerdictTextTest, ReportsRankPhaseRatioAndCost) {
   EXPECT_EQ(
       VerdictText(verdict_, cores_),
-      "SLOW slow-core: rank 417 (i-0abc nc 17), device work of llama70b/pp2: 1.31x of 63 peers, "
-      "z 41, in 214 of 214 executions; costs 118 ms of a 501 ms step; 1,023 cores wait in "
-      "collective op 17 of execution 9");
+      "SLOW slow-core: rank 417 (i-0abc nc 17), device work of llama70b/pp2: own work 1.31 times "
+      "the median of its 63 peers, in 214 of 214 executions; costs 118 ms of a 501 ms step; 1,023 "
+      "cores wait in collective op 17 of execution 9");
 }
 
 TEST_F(VerdictTextTest, TheSumOfAllStepsIsNamedIfItIsKnown) {
@@ -90,6 +90,7 @@ TEST_F(VerdictTextTest, JoinsRanksOfAnInstance) {
   verdict_.suspects = {0, 1, 2, 5, 8, 9};
   EXPECT_THAT(VerdictText(verdict_, cores_),
               HasSubstr("SLOW slow-host: ranks 400-402, 405, 408-409 of i-0abc, device work"));
+  EXPECT_THAT(VerdictText(verdict_, cores_), HasSubstr("the median of their 63 peers"));
   verdict_.suspects = {0, 1, 40};
   EXPECT_THAT(VerdictText(verdict_, cores_), HasSubstr("ranks 400-401, 440, device work"));
 }

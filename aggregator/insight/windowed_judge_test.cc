@@ -4,6 +4,7 @@
 // fleet in lock step by one clock, whose faults and losses are known.
 #include "aggregator/insight/windowed_judge.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -134,6 +135,53 @@ TEST_F(WindowedJudgeTest, SumsTheCostOfAllSteps) {
   const double steps = report.verdicts[0].executions;
   EXPECT_NEAR(static_cast<double>(report.verdicts[0].total_cost_ns), steps * 20e6, steps * 1.5e6);
   EXPECT_THAT(VerdictText(report.verdicts[0], fleet_.cores), HasSubstr(" in all; "));
+}
+
+// Inference alternates between long phases of two models. The first has the larger excess of a step
+// even where only the second has new executions.
+TEST_F(WindowedJudgeTest, NamesEachModelThatIsSlow) {
+  fleet_.plan = [](uint32_t, uint32_t execution, FleetWork& work) {
+    const bool is_decode = execution / 50 % 2 == 1;
+    work.model = is_decode ? 0x300 : 0x200;
+    if (is_decode) work.device = 30;
+  };
+  SlowBetween(5, 0, 200);
+  Run(200);
+  const InsightReport report = Judge();
+  ASSERT_THAT(report.verdicts, SizeIs(1)) << Texts(report);
+  const Verdict& verdict = report.verdicts[0];
+  EXPECT_EQ(verdict.role, "model 0x00000200");
+  // All but those at an end, and the first of a model, of which a window has too few.
+  EXPECT_GE(verdict.executions, 90u);
+  EXPECT_LE(verdict.judged, 100u);
+  ASSERT_THAT(verdict.also, SizeIs(1)) << Texts(report);
+  EXPECT_EQ(verdict.also[0].role, "model 0x00000300");
+  EXPECT_GE(verdict.also[0].executions, 90u);
+  EXPECT_LE(verdict.also[0].judged, 100u);
+  EXPECT_GT(verdict.also[0].since_ns, EndOf(40));
+  EXPECT_LT(verdict.since_ns, EndOf(2));
+  ExpectEndsIn(verdict, 199);
+  EXPECT_THAT(VerdictText(verdict, fleet_.cores),
+              HasSubstr(fmt::format("; also in model 0x00000300: {} of {} executions, 1.",
+                                    verdict.also[0].executions, verdict.also[0].judged)));
+}
+
+// Of interleaved models each is counted by itself.
+TEST_F(WindowedJudgeTest, DoesNotAddUpTheExecutionsOfInterleavedModels) {
+  fleet_.plan = [](uint32_t, uint32_t execution, FleetWork& work) {
+    work.model = execution % 2 == 0 ? 0x200 : 0x300;
+    if (execution % 2 == 1) work.device = 30;
+  };
+  SlowBetween(5, 0, 192);
+  Run(192);
+  const InsightReport report = Judge();
+  ASSERT_THAT(report.verdicts, SizeIs(1)) << Texts(report);
+  const Verdict& verdict = report.verdicts[0];
+  ASSERT_THAT(verdict.also, SizeIs(1)) << Texts(report);
+  EXPECT_LE(verdict.judged, 96u);
+  EXPECT_GE(verdict.judged, 90u);
+  EXPECT_LE(verdict.also[0].judged, 96u);
+  EXPECT_GE(verdict.also[0].judged, 90u);
 }
 
 TEST_F(WindowedJudgeTest, AFaultThatMovesIsTwoVerdicts) {

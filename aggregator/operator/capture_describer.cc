@@ -9,6 +9,7 @@
 #include "aggregator/access/visibility.h"
 #include "aggregator/certificate/clock_findings.h"
 #include "aggregator/certificate/make_certificate.h"
+#include "aggregator/certificate/verdict.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/operator/preview_message.h"
@@ -57,18 +58,13 @@ absl::Status CaptureDescriber::AddNoWorkerWarning(const CaptureRecord& record,
   return absl::OkStatus();
 }
 
-void CaptureDescriber::AddStoreProblem(const CaptureRecord& record, v1::Capture& message) const {
-  const bool is_awaiting =
-      !HasEnded(record.state) ||
-      std::any_of(record.agents.begin(), record.agents.end(),
-                  [](const auto& part) { return !part.finished && !part.given_up; });
-  if (!is_awaiting) return;
+void CaptureDescriber::AddStoreProblem(const CaptureRecord& record, Certificate* certificate,
+                                       v1::Capture& message) const {
+  if (!IsAwaitingData(record)) return;
   const auto problem = deps_.storage.write_problem();
   if (!problem) return;
   *message.mutable_store_problem() = neurontrace::ToMessage(*problem);
-  if (!message.has_certificate()) return;
-  message.mutable_certificate()->add_findings(
-      "the store takes no data, which agents keep and send again: " + problem->text);
+  if (certificate != nullptr) AddStoreFinding(record, problem->text, *certificate);
 }
 
 // Cheap enough to be called for every change of a running capture.
@@ -79,13 +75,13 @@ absl::StatusOr<v1::Capture> CaptureDescriber::DescribeBriefly(const CaptureRecor
   // A running capture is described many times a second, and only its progress matters.
   if (!HasEnded(record.state)) {
     RETURN_IF_ERROR(AddNoWorkerWarning(record, message));
-    AddStoreProblem(record, message);
+    AddStoreProblem(record, nullptr, message);
     return message;
   }
-  ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate(deps_.store, record));
+  ASSIGN_OR_RETURN(Certificate certificate, ReadCertificate(deps_.store, record));
+  AddStoreProblem(record, &certificate, message);
   SetStateBy(certificate, message);
   *message.mutable_certificate() = ToBriefMessage(certificate);
-  AddStoreProblem(record, message);
   return message;
 }
 
@@ -106,9 +102,9 @@ absl::StatusOr<v1::Capture> CaptureDescriber::DescribeFully(const CaptureRecord&
   message.set_artifact_bytes(artifacts.bytes);
   message.set_artifacts_forgone(artifacts.forgone);
   RETURN_IF_ERROR(AddNoWorkerWarning(record, message));
+  AddStoreProblem(record, &certificate, message);
   SetStateBy(certificate, message);
   *message.mutable_certificate() = neurontrace::ToMessage(certificate);
-  AddStoreProblem(record, message);
   return message;
 }
 

@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/access/role.h"
+#include "aggregator/certificate/certificate.h"
 #include "aggregator/clocks/clock_service.h"
 #include "aggregator/operator/capture_directory.h"
 #include "aggregator/operator/session_sequence.h"
@@ -49,9 +50,10 @@ class CaptureDescriber {
   absl::StatusOr<v1::Capture> DescribeFully(const CaptureRecord& record) const;
   // A preview has neither streams nor a certificate.
   absl::StatusOr<v1::Capture> DescribePreview(const CaptureRecord& record) const;
-  // Adds why the store takes no data at present, also to the certificate if there is one, if agents
-  // may still deliver data of the capture.
-  void AddStoreProblem(const CaptureRecord& record, v1::Capture& message) const;
+  // Adds why the store takes no data at present, also to the certificate if there is one (else
+  // nullptr), if agents may still deliver data of the capture.
+  void AddStoreProblem(const CaptureRecord& record, Certificate* certificate,
+                       v1::Capture& message) const;
   // Adds which workers exist to a standing capture that still has none.
   absl::Status AddNoWorkerWarning(const CaptureRecord& record, v1::Capture& message) const;
 

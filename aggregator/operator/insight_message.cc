@@ -2,6 +2,7 @@
 #include "aggregator/operator/insight_message.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
@@ -57,8 +58,14 @@ std::string ShellWord(std::string_view text) {
   return word + "'";
 }
 
-// Returns the options that select the suspects: by rank, or by instance if a rank is unknown. Empty
-// if there are none, or too many for a line.
+// Returns whether the cores are of several jobs. Then a rank alone selects nobody in particular.
+bool HasSeveralJobs(std::span<const InsightCore> cores) {
+  return std::ranges::any_of(
+      cores, [&](const InsightCore& core) { return core.job != cores.front().job; });
+}
+
+// Returns the options that select the suspects: by rank, or by instance if a rank is unknown, and
+// by job if there are several. Empty if there are none, or too many for a line.
 std::string SelectionOf(const Verdict& verdict, std::span<const InsightCore> cores) {
   std::vector<std::string> gids;
   std::vector<std::string> instances;
@@ -74,25 +81,41 @@ std::string SelectionOf(const Verdict& verdict, std::span<const InsightCore> cor
   }
   const bool is_by_rank = has_ranks && gids.size() <= kNamedInCommandMax;
   if (verdict.suspects.empty() || (!is_by_rank && instances.size() > kNamedInCommandMax)) return "";
-  std::string list;
-  for (const std::string& each : is_by_rank ? gids : instances) {
-    list += (list.empty() ? "" : ",") + each;
-  }
-  return fmt::format(" --{} {}", is_by_rank ? "worker-gid" : "instance", ShellWord(list));
+  const std::string by_instance =
+      fmt::format(" --instance {}", ShellWord(fmt::format("{}", fmt::join(instances, ","))));
+  if (!is_by_rank) return by_instance;
+  std::string selection = fmt::format(" --worker-gid {}", fmt::join(gids, ","));
+  if (!HasSeveralJobs(cores)) return selection;
+  const std::string& job = cores[verdict.suspects.front()].job;
+  // A job without a name cannot be selected.
+  return selection + (job.empty() ? by_instance : fmt::format(" --job {}", ShellWord(job)));
+}
+
+// Returns the time as an edge of an export's window: "4.203s" after the first event, in whole
+// microseconds.
+std::string Edge(uint64_t ns, uint64_t first_event_ns, bool rounds_up) {
+  if (first_event_ns == 0) return fmt::format("{}", ns);
+  const uint64_t us =
+      AddSaturating(SubtractSaturating(ns, first_event_ns), rounds_up ? 999 : 0) / 1'000;
+  std::string text = fmt::format("{}.{:06}", us / 1'000'000, us % 1'000'000);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text + "s";
 }
 
 std::string LookCommand(const Verdict& verdict, std::span<const InsightCore> cores,
-                        const std::string& capture_id) {
+                        const ExportedCapture& capture) {
   const uint64_t before_ns = verdict.step_ns == 0 ? kAroundNs : verdict.step_ns;
   const uint64_t from_ns = SubtractSaturating(verdict.since_ns, before_ns);
   const uint64_t shown_ns = verdict.step_ns == 0 ? kAroundNs : verdict.step_ns * kStepsShown;
   const uint64_t to_ns = AddSaturating(verdict.since_ns, shown_ns);
-  return fmt::format("neurontrace export {}{} --from {} --to {}", capture_id,
-                     SelectionOf(verdict, cores), from_ns, to_ns);
+  return fmt::format("neurontrace export {}{} --from {} --to {}", capture.id,
+                     SelectionOf(verdict, cores), Edge(from_ns, capture.first_event_ns, false),
+                     Edge(to_ns, capture.first_event_ns, true));
 }
 
 v1::Verdict ToMessage(const Verdict& verdict, std::span<const InsightCore> cores,
-                      const std::string& capture_id) {
+                      const ExportedCapture& capture) {
   v1::Verdict message;
   message.set_kind(static_cast<v1::VerdictKind>(verdict.kind));
   message.set_suspects_total(AddCores(verdict.suspects, cores, *message.mutable_suspects()));
@@ -117,8 +140,18 @@ v1::Verdict ToMessage(const Verdict& verdict, std::span<const InsightCore> cores
     excluded.set_ratio(cause.ratio);
     excluded.set_figure(cause.figure);
   }
+  for (const VerdictModel& model : verdict.also) {
+    v1::VerdictModel& other = *message.add_also();
+    other.set_role(model.role);
+    other.set_ratio(model.ratio);
+    other.set_z(model.z);
+    other.set_executions(model.executions);
+    other.set_judged(model.judged);
+    other.set_since_ns(model.since_ns);
+    other.set_until_ns(model.until_ns);
+  }
   message.set_text(VerdictText(verdict, cores));
-  if (!capture_id.empty()) message.set_look(LookCommand(verdict, cores, capture_id));
+  if (!capture.id.empty()) message.set_look(LookCommand(verdict, cores, capture));
   return message;
 }
 
@@ -139,10 +172,10 @@ v1::InsightRefusal ToMessage(const Refusal& refusal, std::span<const InsightCore
 }  // namespace
 
 v1::InsightReport ToMessage(const InsightReport& report, std::span<const InsightCore> cores,
-                            const std::string& capture_id) {
+                            const ExportedCapture& capture) {
   v1::InsightReport message;
   for (const Verdict& verdict : report.verdicts) {
-    *message.add_verdicts() = ToMessage(verdict, cores, capture_id);
+    *message.add_verdicts() = ToMessage(verdict, cores, capture);
   }
   for (const Refusal& refusal : report.refusals) {
     *message.add_refusals() = ToMessage(refusal, cores);

@@ -10,6 +10,7 @@
 namespace neurontrace {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -52,7 +53,9 @@ TEST(InsightMessageTest, HasEveryFigureOfAVerdict) {
                              .end_ns = kNow + 9,
                              .count = 4,
                              .missing = "4 events"});
-  const v1::InsightReport message = ToMessage(report, Cores(8), "01JD8Z2M6WQJ4V1T0S3R5XK7PA");
+  const v1::InsightReport message =
+      ToMessage(report, Cores(8),
+                {.id = "01JD8Z2M6WQJ4V1T0S3R5XK7PA", .first_event_ns = kNow - 4'203'000'700});
   ASSERT_EQ(message.verdicts_size(), 1);
   const v1::Verdict& verdict = message.verdicts(0);
   EXPECT_EQ(verdict.kind(), v1::VERDICT_KIND_SLOW_CORE);
@@ -67,7 +70,7 @@ TEST(InsightMessageTest, HasEveryFigureOfAVerdict) {
   EXPECT_FALSE(verdict.text().empty());
   EXPECT_EQ(verdict.look(),
             "neurontrace export 01JD8Z2M6WQJ4V1T0S3R5XK7PA --worker-gid 5 "
-            "--from 1749999999500000000 --to 1750000004000000000");
+            "--from 3.703s --to 8.203001s");
   ASSERT_EQ(message.refusals_size(), 1);
   EXPECT_EQ(message.refusals(0).reason(), "losses");
   EXPECT_EQ(message.refusals(0).cores(0).nc_idx(), 6u);
@@ -82,7 +85,7 @@ TEST(InsightMessageTest, NamesAsManyCoresAsItMay) {
   Verdict& verdict = report.verdicts.emplace_back();
   verdict.since_ns = kNow;
   for (uint32_t i = 0; i < 100; ++i) verdict.suspects.push_back(i);
-  const v1::InsightReport message = ToMessage(report, Cores(100), "01JD");
+  const v1::InsightReport message = ToMessage(report, Cores(100), {.id = "01JD"});
   EXPECT_EQ(static_cast<size_t>(message.verdicts(0).suspects_size()), kInsightCoresNamed);
   EXPECT_EQ(message.verdicts(0).suspects_total(), 100u);
   // Too many ranks for a line, and one instance has all of them.
@@ -94,17 +97,35 @@ TEST(InsightMessageTest, QuotesWhatOthersNamed) {
   cores[0].instance_id = "i'; rm -r x";
   InsightReport report;
   report.verdicts.push_back({.suspects = {0}, .since_ns = kNow});
-  EXPECT_THAT(ToMessage(report, cores, "01JD").verdicts(0).look(),
+  EXPECT_THAT(ToMessage(report, cores, {.id = "01JD"}).verdicts(0).look(),
               HasSubstr("--instance 'i'\\''; rm -r x' --from"));
+  // The first event of a running capture may still change.
+  EXPECT_THAT(ToMessage(report, cores, {.id = "01JD"}).verdicts(0).look(),
+              EndsWith(" --from 1749999999000000000 --to 1750000001000000000"));
+}
+
+// Ranks are counted in each job.
+TEST(InsightMessageTest, ACommandNamesTheJobIfThereAreSeveral) {
+  std::vector<InsightCore> cores = Cores(2);
+  InsightReport report;
+  report.verdicts.push_back({.suspects = {1}, .since_ns = kNow});
+  const auto look = [&] { return ToMessage(report, cores, {.id = "01JD"}).verdicts(0).look(); };
+  EXPECT_THAT(look(), Not(HasSubstr("--job")));
+  cores[0].job = "other";
+  cores[1].job = "llama 2";
+  EXPECT_THAT(look(), HasSubstr(" --worker-gid 1 --job 'llama 2' --from"));
+  cores[1].job.clear();
+  EXPECT_THAT(look(), HasSubstr(" --worker-gid 1 --instance i-a --from"));
 }
 
 TEST(InsightMessageTest, WithoutACaptureThereIsNothingToExport) {
   InsightReport report;
   report.verdicts.push_back({.suspects = {0}, .since_ns = kNow});
-  EXPECT_EQ(ToMessage(report, Cores(1), "").verdicts(0).look(), "");
+  EXPECT_EQ(ToMessage(report, Cores(1), {}).verdicts(0).look(), "");
   // Nobody is named: the command shows all ranks.
   report.verdicts[0].suspects.clear();
-  EXPECT_THAT(ToMessage(report, Cores(1), "01JD").verdicts(0).look(), Not(HasSubstr("--worker")));
+  EXPECT_THAT(ToMessage(report, Cores(1), {.id = "01JD"}).verdicts(0).look(),
+              Not(HasSubstr("--worker")));
 }
 
 }  // namespace

@@ -92,6 +92,32 @@ CaptureUpdate UpdateOf(const v1::UpdateCaptureRequest& request) {
   return update;
 }
 
+// Sends each percent of a reading to its client, and ends the reading with it.
+class ReadingReporter final : public ExplainObserver {
+ public:
+  // `writer` may be null; all must outlive this.
+  ReadingReporter(grpc::ServerContext& context, StreamingCallLimiter::Call& call,
+                  grpc::ServerWriter<v1::ExplainReply>* writer)
+      : context_(context), call_(call), writer_(writer) {}
+
+  bool OnRead(uint64_t chunks_read, uint64_t chunks_total) override {
+    if (context_.IsCancelled()) return false;
+    const uint64_t percent = chunks_total == 0 ? 0 : chunks_read * 100 / chunks_total;
+    if (writer_ == nullptr || percent == percent_) return true;
+    percent_ = percent;
+    v1::ExplainReply reply;
+    reply.mutable_progress()->set_chunks_read(chunks_read);
+    reply.mutable_progress()->set_chunks_total(chunks_total);
+    return call_.Write([&] { return writer_->Write(reply); });
+  }
+
+ private:
+  grpc::ServerContext& context_;
+  StreamingCallLimiter::Call& call_;
+  grpc::ServerWriter<v1::ExplainReply>* const writer_;
+  uint64_t percent_ = UINT64_MAX;  // that was sent
+};
+
 }  // namespace
 
 OperatorService::OperatorService(const OperatorDeps& deps)
@@ -574,23 +600,44 @@ grpc::Status OperatorService::Explain(grpc::ServerContext* context,
   if (!caller.ok()) return ToGrpcStatus(caller.status());
   const absl::Status status = request->capture_id().empty()
                                   ? ExplainWatch(*caller, *request, *reply)
-                                  : ExplainCapture(*context, *request, *reply);
+                                  : ExplainStored(*context, *request, nullptr, *reply);
   if (status.ok()) directory_.HideFrom(*caller, *reply);
   return ToGrpcStatus(status);
 }
 
-absl::Status OperatorService::ExplainCapture(grpc::ServerContext& context,
-                                             const v1::ExplainRequest& request,
-                                             v1::InsightReport& reply) {
+grpc::Status OperatorService::ExplainCapture(grpc::ServerContext* context,
+                                             const v1::ExplainRequest* request,
+                                             grpc::ServerWriter<v1::ExplainReply>* writer) {
+  const auto caller = deps_.access.CallerOf(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
+  if (request->capture_id().empty()) {
+    return ToGrpcStatus(InvalidArgument("capture_id: empty; Explain answers for the watch"));
+  }
+  v1::InsightReport report;
+  return ToGrpcStatus(ExplainStored(*context, *request, writer, report));
+}
+
+absl::Status OperatorService::ExplainStored(grpc::ServerContext& context,
+                                            const v1::ExplainRequest& request,
+                                            grpc::ServerWriter<v1::ExplainReply>* writer,
+                                            v1::InsightReport& report) {
   RETURN_IF_ERROR(CheckText("job", request.job(), limits::kDetailBytesMax));
   ASSIGN_OR_RETURN(const Caller caller, deps_.access.CallerOf(context));
   ASSIGN_OR_RETURN(const CaptureRecord record, calls_.RecordFor(context, request.capture_id()));
   // As long as an export, which reads the same chunks.
   ASSIGN_OR_RETURN(const auto call,
                    deps_.exports.Take(caller.name, [&context] { context.TryCancel(); }));
-  ASSIGN_OR_RETURN(reply, deps_.explainer.Explain(record, request,
-                                                  [&context] { return context.IsCancelled(); }));
-  return AddStacks(caller, record.id, request.job(), *reply.mutable_stacks());
+  ReadingReporter reporter(context, *call, writer);
+  auto explained = deps_.explainer.Explain(record, request, &reporter);
+  RETURN_IF_ERROR(call->Judge(explained.status()));
+  report = *std::move(explained);
+  RETURN_IF_ERROR(AddStacks(caller, record.id, request.job(), *report.mutable_stacks()));
+  if (writer == nullptr) return absl::OkStatus();
+  directory_.HideFrom(caller, report);
+  v1::ExplainReply reply;
+  *reply.mutable_report() = report;
+  call->Write([&] { return writer->Write(reply); });
+  return call->Judge(absl::OkStatus());
 }
 
 // The watch records every job, so a caller with limits has to name one of its own.

@@ -146,6 +146,9 @@ class OperatorService final : public v1::OperatorService::Service {
   // FAILED_PRECONDITION if no watch is on.
   grpc::Status Explain(grpc::ServerContext* context, const v1::ExplainRequest* request,
                        v1::InsightReport* reply) override;
+  // The same of a capture, with progress. Fails with INVALID_ARGUMENT without a capture.
+  grpc::Status ExplainCapture(grpc::ServerContext* context, const v1::ExplainRequest* request,
+                              grpc::ServerWriter<v1::ExplainReply>* writer) override;
   // Asks for the stacks of workers of a capture, or of the watch, and returns at once. Fails with
   // NOT_FOUND if none is selected, and as StackCollector::Collect does.
   grpc::Status CollectStacks(grpc::ServerContext* context, const v1::CollectStacksRequest* request,
@@ -160,9 +163,10 @@ class OperatorService final : public v1::OperatorService::Service {
                      grpc::ServerWriter<v1::Capture>& writer);
   // Deletes a preview whose result was sent, as nothing else needs it.
   void ForgetPreview(const CaptureId& id);
-  // Answers Explain for one capture, and for the watch.
-  absl::Status ExplainCapture(grpc::ServerContext& context, const v1::ExplainRequest& request,
-                              v1::InsightReport& reply);
+  // Answers for one capture, with progress to `writer` unless it is null, and for the watch.
+  absl::Status ExplainStored(grpc::ServerContext& context, const v1::ExplainRequest& request,
+                             grpc::ServerWriter<v1::ExplainReply>* writer,
+                             v1::InsightReport& report);
   absl::Status ExplainWatch(const Caller& caller, const v1::ExplainRequest& request,
                             v1::InsightReport& reply);
   // Adds the newest stacks of a capture to an answer, of this job or all, as far as the caller may

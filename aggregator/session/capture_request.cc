@@ -10,6 +10,7 @@
 #include "lib/base/status.h"
 #include "lib/trace/capture_selection.h"
 #include "lib/trace/event_filter.h"
+#include "lib/trace/framework_limits.h"
 #include "lib/trace/framework_trace.h"
 
 namespace neurontrace {
@@ -41,6 +42,17 @@ absl::Status CheckFrameworks(const CaptureSpec& spec) {
     return InvalidArgument(
         "frameworks record on demand only in a capture of future events that includes framework "
         "files");
+  }
+  const bool asks_xla = std::find(filter.frameworks.begin(), filter.frameworks.end(),
+                                  kXlaFramework) != filter.frameworks.end();
+  if (asks_xla && filter.framework_steps != 0) {
+    return InvalidArgument("xla records by time: give a duration and no steps, or omit xla");
+  }
+  if (asks_xla && spec.timing.duration_ns > limits::kXlaDurationNsMax) {
+    return InvalidArgument(
+        "xla records for at most {} s, as workers keep the trace in memory; give a shorter "
+        "duration",
+        limits::kXlaDurationNsMax / 1'000'000'000);
   }
   if (filter.framework_steps == 0 && filter.framework_first_step != 0) {
     return InvalidArgument("framework_first_step needs framework_steps");

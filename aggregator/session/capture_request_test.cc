@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/trace/event_filter.h"
+#include "lib/trace/framework_limits.h"
 
 namespace neurontrace {
 namespace {
@@ -170,7 +171,7 @@ TEST_F(CaptureRequestTest, FrameworksAreKnownAndTheirTracesHaveAnEnd) {
   EXPECT_TRUE(Complete(good).ok());
   CaptureSpec spec = good;
   spec.filter.frameworks = {"tensorflow"};
-  EXPECT_THAT(InvalidReason(spec), HasSubstr("known are pytorch"));
+  EXPECT_THAT(InvalidReason(spec), HasSubstr("known are pytorch, xla"));
   spec.filter.frameworks = {"pytorch", "pytorch"};
   EXPECT_THAT(InvalidReason(spec), HasSubstr("twice"));
   spec = good;
@@ -184,6 +185,19 @@ TEST_F(CaptureRequestTest, FrameworksAreKnownAndTheirTracesHaveAnEnd) {
   spec.filter.frameworks.clear();
   spec.filter.framework_first_step = 7;
   EXPECT_THAT(InvalidReason(spec), HasSubstr("name it"));
+}
+
+TEST_F(CaptureRequestTest, XlaRecordsByTimeAndNotForLong) {
+  CaptureSpec spec{.filter = {.frameworks = {"pytorch", "xla"}},
+                   .timing = {.duration_ns = limits::kXlaDurationNsMax}};
+  EXPECT_TRUE(Complete(spec).ok());
+  ++spec.timing.duration_ns;
+  EXPECT_THAT(InvalidReason(spec), HasSubstr("at most 60 s"));
+  spec.timing.duration_ns = 1'000'000'000;
+  spec.filter.framework_steps = 5;
+  EXPECT_THAT(InvalidReason(spec), HasSubstr("xla records by time"));
+  spec.filter.frameworks = {"pytorch"};
+  EXPECT_TRUE(Complete(spec).ok());
 }
 
 }  // namespace

@@ -28,7 +28,9 @@ absl::Status CheckUpdateText(std::string_view field, std::string_view text, size
     return InvalidArgument("{} has a control character", field);
   }
   // Whatever CleanText would change is not fit to be stored and shown.
-  if (CleanText(text, bytes_max) != text) return InvalidArgument("{} is not valid UTF-8", field);
+  if (CleanText(text, bytes_max) != text) {
+    return InvalidArgument("{} is not valid UTF-8, or has an invisible character", field);
+  }
   return absl::OkStatus();
 }
 

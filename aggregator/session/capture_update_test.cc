@@ -103,13 +103,17 @@ TEST(CaptureUpdate, RefusesTextsThatAreNotFitToBeShown) {
   EXPECT_THAT(CheckFailure({}), HasSubstr("nothing to change"));
   EXPECT_EQ(CheckFailure({.name = "a\x1b[2J"}), "name has a control character");
   EXPECT_EQ(CheckFailure({.name = "a\nb"}), "name has a control character");
-  EXPECT_EQ(CheckFailure({.name = "\xff"}), "name is not valid UTF-8");
+  EXPECT_EQ(CheckFailure({.name = "\xff"}),
+            "name is not valid UTF-8, or has an invisible character");
+  EXPECT_EQ(CheckFailure({.name = "a\u202eb"}),
+            "name is not valid UTF-8, or has an invisible character");
   EXPECT_EQ(CheckFailure({.name = std::string(limits::kIdentityStringBytesMax + 1, 'x')}),
             "name has 513 bytes; the limit is 512");
   EXPECT_TRUE(
       CaptureUpdate{.name = std::string(limits::kIdentityStringBytesMax, 'x')}.Check().ok());
   EXPECT_EQ(CheckFailure({.add_tags = {"good", "a\tb"}}), "add_tags[1] has a control character");
-  EXPECT_EQ(CheckFailure({.remove_tags = {"\xc3"}}), "remove_tags[0] is not valid UTF-8");
+  EXPECT_EQ(CheckFailure({.remove_tags = {"\xc3"}}),
+            "remove_tags[0] is not valid UTF-8, or has an invisible character");
   EXPECT_EQ(CheckFailure({.add_tags = {""}}), "add_tags[0] is empty");
   EXPECT_THAT(CheckFailure({.add_tags = {" a"}}), HasSubstr("begins or ends with a blank"));
   EXPECT_THAT(CheckFailure({.add_tags = {"a "}}), HasSubstr("begins or ends with a blank"));

@@ -26,6 +26,7 @@ bool TimelineFilter::SelectsStream(const StreamDescription& stream) const {
   if (identity.kind == StreamKind::kHost && !host_samples) return false;
   if (stream.has_own_time() && has_window() && !own_time_begin_ns) return false;
   if (!SelectedBy(instance_ids, identity.worker.instance_id)) return false;
+  if (!job.empty() && stream.job != job) return false;
   if (!SelectedBy(stream_kinds, identity.kind)) return false;
   if (!streams.empty() && std::ranges::none_of(streams, [&stream](const StreamRange& range) {
         return range.contains(stream.number);

@@ -25,6 +25,8 @@ struct StreamRange {
 // Which part of a capture a timeline shows. An empty selection means everything. A plain value.
 struct TimelineFilter {
   std::vector<std::string> instance_ids;
+  // The job that the workers named; empty: of every job, and of none.
+  std::string job;
   // Values of nc_idx. Streams that are not those of a core are then omitted.
   std::vector<uint32_t> neuron_cores;
   // Ranks by the best evidence. Streams without evidence are then omitted.

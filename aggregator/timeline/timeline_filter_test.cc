@@ -38,6 +38,19 @@ TEST(TimelineFilter, HostsHaveNeitherCoresNorRanks) {
   EXPECT_FALSE(filter.SelectsStream(StreamOf(StreamKind::kHost)));
 }
 
+TEST(TimelineFilter, SelectsTheWorkersOfAJob) {
+  TimelineFilter filter;
+  StreamDescription stream = StreamOf(StreamKind::kNeuronCore);
+  stream.job = "llama";
+  EXPECT_TRUE(filter.SelectsStream(stream));
+  filter.job = "llama";
+  EXPECT_TRUE(filter.SelectsStream(stream));
+  stream.job = "other";
+  EXPECT_FALSE(filter.SelectsStream(stream));
+  stream.job.clear();
+  EXPECT_FALSE(filter.SelectsStream(stream));
+}
+
 TEST(TimelineFilter, SelectsStreamsByTheirNumbers) {
   TimelineFilter filter;
   filter.streams = {{.first = 4, .last = 6}, {.first = 9, .last = 9}};

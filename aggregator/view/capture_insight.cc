@@ -32,8 +32,8 @@ constexpr size_t kJobBytesShown = 128;
 // Passes a reading to the rule: an exporter without a file.
 class InsightReading final : public Exporter {
  public:
-  InsightReading(InsightFeed::Facts facts, std::string capture_id)
-      : facts_(std::move(facts)), capture_id_(std::move(capture_id)) {}
+  InsightReading(InsightFeed::Facts facts, ExportedCapture capture)
+      : facts_(std::move(facts)), capture_(std::move(capture)) {}
 
   absl::Status Begin(const TimelineHeader& header) override {
     insight_.emplace(header.streams, fields_, facts_);
@@ -48,7 +48,7 @@ class InsightReading final : public Exporter {
     return absl::OkStatus();
   }
   absl::Status Finish(ExportSummary& summary) override {
-    report_ = ToMessage(insight_->Finish(), insight_->cores(), capture_id_);
+    report_ = ToMessage(insight_->Finish(), insight_->cores(), capture_);
     std::ranges::move(insight_->Warnings(), std::back_inserter(summary.warnings));
     return absl::OkStatus();
   }
@@ -59,7 +59,7 @@ class InsightReading final : public Exporter {
 
  private:
   const InsightFeed::Facts facts_;
-  const std::string capture_id_;
+  const ExportedCapture capture_;
   ShapeFieldTable fields_;
   std::optional<TimelineInsight> insight_;
   v1::InsightReport report_;
@@ -95,10 +95,10 @@ std::string DescribeEmptyWindow(const CaptureLayout& layout, uint64_t from_ns, u
     return "the window has no events of a core; choose another window";
   }
   return fmt::format(
-      "the window is outside of the capture, whose events are from {} to {} ({:.1f} s); choose a "
-      "window between them",
-      layout.begin_ns(), layout.end_ns(),
-      static_cast<double>(layout.end_ns() - layout.begin_ns()) / kNsPerSecond);
+      "the window is outside of the capture, which has events for {:.1f} s after its first one; "
+      "choose a window in that time",
+      static_cast<double>(SubtractSaturating(layout.end_ns(), layout.first_event_ns())) /
+          kNsPerSecond);
 }
 
 }  // namespace
@@ -113,11 +113,11 @@ absl::StatusOr<CaptureInsight::Window> CaptureInsight::WindowOf(const v1::Explai
     if (request.begin_ns() != 0) window.from_ns = SubtractSaturating(now_ns, request.begin_ns());
     window.to_ns = SubtractSaturating(now_ns, request.end_ns());
   } else {
-    window.from_ns =
-        AddSaturating(request.begin_ns(), request.begin_is_relative() ? layout.begin_ns() : 0);
+    window.from_ns = AddSaturating(request.begin_ns(),
+                                   request.begin_is_relative() ? layout.first_event_ns() : 0);
     if (request.end_ns() != 0) {
       window.to_ns =
-          AddSaturating(request.end_ns(), request.end_is_relative() ? layout.begin_ns() : 0);
+          AddSaturating(request.end_ns(), request.end_is_relative() ? layout.first_event_ns() : 0);
     }
   }
   if (window.to_ns <= window.from_ns) {
@@ -129,7 +129,7 @@ absl::StatusOr<CaptureInsight::Window> CaptureInsight::WindowOf(const v1::Explai
 
 absl::StatusOr<v1::InsightReport> CaptureInsight::Explain(const CaptureRecord& record,
                                                           const v1::ExplainRequest& request,
-                                                          const std::function<bool()>& cancelled) {
+                                                          ExplainObserver* observer) {
   StoreChunkSource stored(deps_.store.OpenSnapshot(record.id), record);
   ASSIGN_OR_RETURN(CaptureDescription capture, stored.Describe());
   ASSIGN_OR_RETURN(CaptureClocks clocks, deps_.clocks.ForCapture(record));
@@ -146,13 +146,16 @@ absl::StatusOr<v1::InsightReport> CaptureInsight::Explain(const CaptureRecord& r
   reading.filter.window_end_ns = window.to_ns;
   ASSIGN_OR_RETURN(reading.filter.event_types, EventFilter::Parse(InsightFeed::EventTypes()));
   InsightReading insight({.window_start_ns = window.from_ns, .window_end_ns = window.to_ns},
-                         record.id.ToString());
-  const auto summary =
-      RunExporter(source, insight, reading, /*takes_host_samples=*/false,
-                  [&](const ExportProgress&) { return !cancelled || !cancelled(); });
+                         {.id = record.id.ToString(),
+                          .first_event_ns = layout.is_live() ? 0 : layout.first_event_ns()});
+  const auto summary = RunExporter(
+      source, insight, reading, /*takes_host_samples=*/false, [&](const ExportProgress& progress) {
+        return observer == nullptr || observer->OnRead(progress.chunks_read, progress.chunks_total);
+      });
   if (!summary.ok()) return summary.status();
   v1::InsightReport report = insight.TakeReport();
-  report.set_begin_ns(std::max(window.from_ns, layout.begin_ns()));
+  report.set_begin_ns(std::max(
+      window.from_ns, layout.first_event_ns() == 0 ? layout.begin_ns() : layout.first_event_ns()));
   report.set_end_ns(std::max(report.begin_ns(), std::min(window.to_ns, layout.end_ns())));
   // There is no core to refuse.
   if (report.cores() == 0) {

@@ -28,7 +28,7 @@ class CaptureInsight final : public CaptureExplainer {
 
   absl::StatusOr<v1::InsightReport> Explain(const CaptureRecord& record,
                                             const v1::ExplainRequest& request,
-                                            const std::function<bool()>& cancelled) override;
+                                            ExplainObserver* observer) override;
 
  private:
   // [from_ns, to_ns) of reference time.

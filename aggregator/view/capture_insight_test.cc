@@ -113,9 +113,33 @@ TEST_F(CaptureInsightTest, ReportsUnreadableChunks) {
   EXPECT_THAT(report->warnings(), Contains(HasSubstr("still runs")));
 }
 
+class ReadingFollower final : public ExplainObserver {
+ public:
+  bool OnRead(uint64_t chunks_read, uint64_t chunks_total) override {
+    EXPECT_GE(chunks_read, read);
+    EXPECT_LE(chunks_read, chunks_total);
+    read = chunks_read;
+    total = chunks_total;
+    return !ends;
+  }
+  bool ends = false;
+  uint64_t read = 0;
+  uint64_t total = 0;
+};
+
+TEST_F(CaptureInsightTest, ReportsHowMuchIsRead) {
+  StoreExecutions();
+  ReadingFollower follower;
+  EXPECT_TRUE(insight_->Explain(record_, {}, &follower).ok());
+  EXPECT_EQ(follower.read, 4u);
+  EXPECT_EQ(follower.total, 4u);
+}
+
 TEST_F(CaptureInsightTest, EndsWithItsClient) {
   StoreExecutions();
-  const auto report = insight_->Explain(record_, {}, [] { return true; });
+  ReadingFollower follower;
+  follower.ends = true;
+  const auto report = insight_->Explain(record_, {}, &follower);
   EXPECT_EQ(report.status().code(), absl::StatusCode::kCancelled);
 }
 

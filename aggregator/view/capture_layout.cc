@@ -135,13 +135,19 @@ CaptureLayout CaptureLayout::Make(const CaptureRecord& record, CaptureDescriptio
 // nothing begin earlier or last longer.
 void CaptureLayout::FindTimes() {
   uint64_t begin_ns = UINT64_MAX;
+  uint64_t first_event_ns = UINT64_MAX;
   for (const StreamDescription& stream : capture_.streams) {
     if (stream.events == 0 || stream.has_own_time() || IsFrameworkMapping(stream.identity))
       continue;
     const ClockMap& clock = clocks_.maps.For(stream.identity.worker, stream.clock_domain);
-    begin_ns = std::min(begin_ns, clock.ToReference(stream.first_timestamp_ns));
+    const uint64_t first_ns = clock.ToReference(stream.first_timestamp_ns);
+    begin_ns = std::min(begin_ns, first_ns);
     end_ns_ = std::max(end_ns_, clock.ToReference(stream.last_timestamp_ns));
+    if (stream.identity.kind != StreamKind::kHost) {
+      first_event_ns = std::min(first_event_ns, first_ns);
+    }
   }
+  first_event_ns_ = first_event_ns == UINT64_MAX ? 0 : first_event_ns;
   begin_ns_ = begin_ns == UINT64_MAX ? 0 : begin_ns;
   PlaceOwnTimes(/*are_alone=*/begin_ns == UINT64_MAX);
 }

@@ -29,6 +29,9 @@ class CaptureLayout {
   // Reference times of the first and the last event; both 0 without events. Streams with their own
   // time count only if there are no others.
   uint64_t begin_ns() const { return begin_ns_; }
+  // The first event of a worker, from which windows count. Samples of hosts may begin before; 0 if
+  // there is none.
+  uint64_t first_event_ns() const { return first_event_ns_; }
   uint64_t end_ns() const { return end_ns_; }
   // Returns the map from the stream's recorded times to reference times. A stream with its own time
   // begins where the capture does.
@@ -59,6 +62,7 @@ class CaptureLayout {
   std::vector<std::string> warnings_;
   uint64_t version_ = 0;
   uint64_t begin_ns_ = 0;
+  uint64_t first_event_ns_ = 0;
   uint64_t end_ns_ = 0;
 };
 

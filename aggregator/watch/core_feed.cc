@@ -41,6 +41,15 @@ std::optional<uint16_t> LevelKeyOf(const Shape& shape) {
   return std::nullopt;
 }
 
+// Makes room for one more of at most `size_max` elements. There are thousands of cores, and a
+// vector that doubles is half empty.
+template <typename T>
+void Reserve(size_t size_max, std::vector<T>& elements) {
+  constexpr size_t kGrowth = 4;
+  if (elements.size() < elements.capacity()) return;
+  elements.reserve(std::min(size_max, elements.size() + kGrowth));
+}
+
 // Whether the rule asks only how much of a gap events of this class fill.
 bool FillsGaps(InsightClass kind) {
   return kind == InsightClass::kTransferIo || kind == InsightClass::kMemory;
@@ -185,6 +194,7 @@ uint64_t CoreFeed::ModelOf(const DecodedChunk& chunk, size_t index, const Plan& 
   if (known != models_.end()) {
     known->second = hash;
   } else if ((id || !is_named) && models_.size() < limits::kWatchModelsMax) {
+    if (models_.size() == models_.capacity()) models_.reserve(models_.size() + 1);
     models_.emplace_back(id.value_or(UINT64_MAX), hash);
   }
   if (!is_named) sink.OnModel(hash, name);
@@ -196,6 +206,7 @@ void CoreFeed::BeginSpan(uint64_t tracking_id, const InsightEvent& event) {
     open_.erase(open_.begin());
     ++counters_.forgotten;
   }
+  Reserve(limits::kWatchOpenSpansMax, open_);
   open_.push_back({tracking_id, event});
 }
 
@@ -223,6 +234,7 @@ void CoreFeed::Hold(const InsightEvent& event, InsightSink& sink) {
   }
   if (HasPhysicalParts(event.kind) && JoinPart(event)) return;
   if (FillsGaps(event.kind) && JoinCall(event)) return;
+  Reserve(limits::kWatchHeldEventsMax + 1, held_);
   const auto at = std::upper_bound(held_.begin(), held_.end(), event, EndsBefore);
   held_.insert(at, event);
   if (held_.size() > limits::kWatchHeldEventsMax) Release(1, sink);

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <span>
 
+#include "aggregator/insight/absent_ranks.h"
 #include "aggregator/insight/verdict_text.h"
 #include "aggregator/operator/insight_message.h"
 #include "lib/base/status.h"
@@ -325,13 +326,18 @@ size_t LiveInsight::JudgeJob(const JobKey& key, Watched& watched, uint64_t now_n
     if (verdict.suspects.empty()) continue;
     verdict.since_ns = job.ToReference(verdict.suspects.front(), verdict.since_ns);
     verdict.until_ns = job.ToReference(verdict.suspects.front(), verdict.until_ns);
+    for (VerdictModel& model : verdict.also) {
+      model.since_ns = job.ToReference(verdict.suspects.front(), model.since_ns);
+      model.until_ns = job.ToReference(verdict.suspects.front(), model.until_ns);
+    }
   }
   for (Refusal& refusal : report.refusals) {
     if (refusal.cores.empty()) continue;
     refusal.begin_ns = job.ToReference(refusal.cores.front(), refusal.begin_ns);
     refusal.end_ns = job.ToReference(refusal.cores.front(), refusal.end_ns);
   }
-  v1::InsightReport message = ToMessage(report, cores, key.first.ToString());
+  std::ranges::move(FindAbsentRanks(cores, {}), std::back_inserter(report.refusals));
+  v1::InsightReport message = ToMessage(report, cores, {.id = key.first.ToString()});
   message.set_begin_ns(watched.window_began_reference_ns);
   message.set_end_ns(deps_.clocks.ReferenceNs());
   AddOmissions(job, workers, message);

@@ -37,15 +37,15 @@ absl::Status PageService::Start(const std::shared_ptr<grpc::Channel>& channel) {
   handler_ = std::make_unique<PageHandler>(
       PageHandler::Options{.hosts = options_.hosts, .has_tls = options_.security.has_tls()},
       PageHandler::Deps{deps_.access, *gateway_, deps_.clock, deps_.random});
-  ASSIGN_OR_RETURN(std::unique_ptr<WebServer> server,
-                   WebServer::Start({.address = options_.address,
-                                     .tls = std::move(tls),
-                                     .connections_max = limits::kPageConnectionsMax,
-                                     .threads = limits::kPageThreads},
-                                    *handler_));
+  auto server = WebServer::Start({.address = options_.address,
+                                  .tls = std::move(tls),
+                                  .connections_max = limits::kPageConnectionsMax,
+                                  .threads = limits::kPageThreads},
+                                 *handler_);
+  if (!server.ok()) return DescribeListenFailure("--view-address", server.status());
   const MutexLock lock(mutex_);
-  url_ = MakeUrl(server->port());
-  server_ = std::move(server);
+  url_ = MakeUrl((*server)->port());
+  server_ = *std::move(server);
   return absl::OkStatus();
 }
 

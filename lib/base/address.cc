@@ -92,6 +92,16 @@ std::string CheckPeerAddress(const std::string& address) {
                      address);
 }
 
+// The text is that of the system, which every listener has in its message.
+absl::Status DescribeListenFailure(std::string_view option, const absl::Status& status) {
+  const std::string message(status.message());
+  const bool is_taken = message.find("in use") != std::string::npos;
+  return FailedPrecondition("{}: {}{}", option, message,
+                            is_taken ? "; end the program that uses the port, which may be an "
+                                       "earlier start of this one, or choose another port"
+                                     : "");
+}
+
 bool IsLoopback(const std::string& address) {
   // Only texts are compared: resolving a name here would let a DNS answer decide whether TLS is
   // required.

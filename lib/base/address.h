@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 // Addresses as people write them: HOST:PORT, where an IPv6 host is in brackets. The functions are
@@ -32,6 +33,10 @@ std::string CheckAddress(const std::string& address);
 // Returns what is wrong with an address to connect to, or "". Its port must be 1 to 65535, as
 // nothing can connect to port 0.
 std::string CheckPeerAddress(const std::string& address);
+
+// Returns the status of a program that cannot listen, with the option that sets the address in
+// front, and the way out if the port is taken.
+absl::Status DescribeListenFailure(std::string_view option, const absl::Status& status);
 
 // Returns true for addresses that only this machine reaches: localhost, [::1] and 127.0.0.0/8 with
 // any port. Decides where traffic without TLS and without tokens is allowed, so any doubt must

@@ -59,6 +59,16 @@ TEST(AddressTest, ReportsInvalidAddress) {
   EXPECT_NE(CheckAddress("host:99999").find("65535"), std::string::npos);
 }
 
+TEST(AddressTest, ATakenPortHasItsOptionAndAWayOut) {
+  EXPECT_EQ(DescribeListenFailure("--listen", absl::UnavailableError("cannot listen on h:1: no"))
+                .message(),
+            "--listen: cannot listen on h:1: no");
+  EXPECT_NE(DescribeListenFailure("--listen", absl::UnavailableError("h:1: Address already in use"))
+                .message()
+                .find("choose another port"),
+            std::string_view::npos);
+}
+
 TEST(AddressTest, DetectsLoopback) {
   for (const char* const here : {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"}) {
     EXPECT_TRUE(IsLoopback(here)) << here;

@@ -12,9 +12,11 @@ namespace neurontrace {
 constexpr bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 // Returns text from an untrusted process in a form fit for messages, logs and tables: valid UTF-8
-// without control characters (C0, DEL and C1), at most `bytes_max` bytes, cut between characters.
-// Each byte that is not part of valid UTF-8, and each control character, becomes '?'. Pure; never
-// fails.
+// in which every character is visible, at most `bytes_max` bytes, cut between characters. Each byte
+// that is not part of valid UTF-8, and each control character (C0, DEL and C1), becomes '?'. Each
+// character that is invisible or changes the order of those around it (Unicode's categories Cf, Zl
+// and Zp) becomes "\u202e" or "\u{e0001}", as on the page. Applied twice, it changes nothing more.
+// Pure; never fails.
 std::string CleanText(std::string_view text, size_t bytes_max);
 
 // Returns the length in bytes of the UTF-8 sequence at the beginning of `text`, or 0 if it is not

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -38,6 +40,12 @@ NEURONTRACE_STATUS_MAKER(Unavailable, kUnavailable)
 NEURONTRACE_STATUS_MAKER(Internal, kInternal)
 NEURONTRACE_STATUS_MAKER(DataLoss, kDataLoss)
 #undef NEURONTRACE_STATUS_MAKER
+
+// Returns OK, or FAILED_PRECONDITION with the option in front whose value is unusable. Pure.
+inline absl::Status WithOption(std::string_view option, const absl::Status& status) {
+  if (status.ok()) return status;
+  return FailedPrecondition("{}: {}", option, std::string(status.message()));
+}
 
 }  // namespace neurontrace
 

@@ -64,6 +64,20 @@ inline constexpr size_t kKinetoClientsMax = 4 * size_t{kWorkersPerAgentMax};
 // A client that has not asked for this long has ended.
 inline constexpr uint64_t kKinetoSilenceNs = 16'000'000'000;
 
+// Agent, calls of XLA's ProfilerService in workers, which any program may pretend to be. A trace is
+// in the worker's memory, then in the agent's: a longer one is not asked for.
+inline constexpr uint64_t kXlaDurationNsMax = uint64_t{60} * 1'000'000'000;
+// One answer, and all answers of an agent that are under way. Each worker of a capture gets an
+// equal share, and a larger answer is refused; nobody is asked if the share is below the minimum.
+inline constexpr size_t kXlaAnswerBytesMax = size_t{128} << 20;
+inline constexpr size_t kXlaAnswersBytesMax = size_t{256} << 20;
+inline constexpr size_t kXlaAnswerBytesMin = size_t{2} << 20;
+// Open files of a worker, and listening sockets of its machine, among which the port is searched
+// for. Beyond: the worker is not asked.
+inline constexpr size_t kXlaDescriptorsMax = 16'384;
+inline constexpr size_t kXlaSocketsMax = 16'384;
+
+static_assert(kXlaAnswerBytesMax <= INT32_MAX, "a limit of gRPC's messages is an int");
 static_assert(kMappingOperationsPerEntryMax * 21 + 2 <= kStringBytesMax,
               "numbers of 20 signs and their commas must fit into an attribute");
 

@@ -11,9 +11,19 @@
 
 namespace neurontrace {
 
+// jax and torch_xla, by the ProfilerService of XLA that both of them start.
+inline constexpr std::string_view kXlaFramework = "xla";
+// The variable with which a process names the port that it gave to start_server.
+inline constexpr const char* kXlaPortVariable = "NEURONTRACE_XLA_PORT";
+// Returns whether the mappings of a process, as in /proc/PID/maps, have a library of jax or
+// torch_xla. Pure.
+constexpr bool HasXla(std::string_view mappings) {
+  return mappings.find("/jaxlib/") != mappings.npos || mappings.find("/_XLAC") != mappings.npos;
+}
+
 // The frameworks that can be asked to record on demand, as CaptureSpec::Filter::frameworks and
 // `capture --framework` name them.
-inline constexpr std::array<std::string_view, 1> kOnDemandFrameworks = {"pytorch"};
+inline constexpr std::array<std::string_view, 2> kOnDemandFrameworks = {"pytorch", kXlaFramework};
 
 constexpr bool IsOnDemandFramework(std::string_view name) {
   return std::find(kOnDemandFrameworks.begin(), kOnDemandFrameworks.end(), name) !=
@@ -26,11 +36,11 @@ enum class FrameworkTraceState : uint8_t {
   kUnspecified = 0,
   kWaiting = 1,       // the worker has not asked for orders since the capture was planned
   kAsked = 2,         // it has received the order
-  kRecording = 3,     // it has confirmed the order
+  kRecording = 3,     // it has confirmed the order, or answered it
   kFileSeen = 4,      // its trace file is in the framework directory
   kBusy = 5,          // its profiler was in use, for instance by the program itself
   kTooLate = 6,       // it could not receive the order before the planned moment
-  kNotListening = 7,  // it has never asked this agent for orders
+  kNotListening = 7,  // it has never asked this agent for orders, or cannot be called
   kNotSeen = 8,       // it was asked, and no trace file appeared
   kFailed = 9,        // the order could not be given; `detail` explains it
 };

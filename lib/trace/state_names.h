@@ -18,7 +18,7 @@ constexpr std::string_view ToString(WorkerState state) {
     case WorkerState::kNotInitialised:
       return "not initialised";
     case WorkerState::kIdle:
-      return "idle";
+      return "ready";
     case WorkerState::kStreaming:
       return "recording";
     case WorkerState::kBusyOtherProfiler:

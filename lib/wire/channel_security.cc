@@ -116,15 +116,14 @@ absl::Status CheckSecurity(const ChannelSecurity& security, const std::string& a
                            ChannelSide side) {
   RETURN_IF_ERROR(CheckOptions(security, address, side));
   if (!security.has_tls()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckAuthorityFile(security.ca).status());
+  RETURN_IF_ERROR(WithOption("--tls-ca", CheckAuthorityFile(security.ca).status()));
   if (!security.cert.empty()) {
-    RETURN_IF_ERROR(CheckCertificateFile(security.cert).status());
-    RETURN_IF_ERROR(CheckKeyFile(security.key, security.cert));
+    RETURN_IF_ERROR(WithOption("--tls-cert", CheckCertificateFile(security.cert).status()));
+    RETURN_IF_ERROR(WithOption("--tls-key", CheckKeyFile(security.key, security.cert)));
   }
   if (security.token_file.empty()) return absl::OkStatus();
-  const absl::Status token = ReadTokenFile(security.token_file, limits::kTokenBytesMax).status();
-  if (token.ok()) return token;
-  return FailedPrecondition("--token-file: {}", std::string(token.message()));
+  return WithOption("--token-file",
+                    ReadTokenFile(security.token_file, limits::kTokenBytesMax).status());
 }
 
 // A file that cannot be examined is skipped, as CheckSecurity reports it.

@@ -101,8 +101,10 @@ class Client:
         of events: `event_types`, `all_events`, `neuron`, `framework`, `ring_events` per core. End: `duration` in
         seconds, `executions`, `max_bytes`; without one of them it records until it is stopped. Begin: `at_execution`,
         a number or ``"next"``. `last` takes a snapshot of the flight recorder instead: seconds before now, or
-        ``"all"``. Others: `name`, `labels`, `keep_for` in seconds after its end, `require_percent` of the selected
-        workers.
+        ``"all"``. `frameworks`, such as ``["pytorch"]``, has these record in the workers, too, for `duration` or for
+        `framework_steps` of the optimizer (from `framework_first_step` on, or as soon as possible), with
+        `framework_stacks` also call stacks; the capture then begins seven seconds later. Others: `name`, `labels`,
+        `keep_for` in seconds after its end, `require_percent` of the selected workers.
 
         Raises `CaptureNotBegun` if it records nothing, and warns with `IncompleteWarning` if some workers do not
         record.

@@ -85,14 +85,18 @@ def capture_spec(*, name: str = "", job: str = "", facts: Mapping[str, str] = {}
                  all_events: bool = False, neuron: bool = True, framework: bool = True, duration: float | None = None,
                  executions: int | None = None, at_execution: int | str | None = None, max_bytes: int | None = None,
                  last: float | str | None = None, keep_for: float | None = None, require_percent: int = 0,
-                 ring_events: int = 0, labels: Mapping[str, Any] = {}) -> vocabulary_pb2.CaptureSpec:
+                 ring_events: int = 0, labels: Mapping[str, Any] = {}, frameworks: Iterable[str] = (),
+                 framework_steps: int = 0, framework_first_step: int = 0, framework_stacks: bool = False,
+                 ) -> vocabulary_pb2.CaptureSpec:
     """Returns what `Client.start` asks for; its documentation describes the arguments."""
     try:
         spec = vocabulary_pb2.CaptureSpec(
             name=name, job=job, job_facts=_pairs(facts), instance_ids=texts("instances", instances),
             worker_gids=_gid_ranges(ranks), neuron_cores=list(cores), event_types=texts("event_types", event_types),
             all_events=all_events, include_neuron=neuron, include_framework=framework, require_percent=require_percent,
-            ring_events_per_core=ring_events, labels=_pairs(labels))
+            ring_events_per_core=ring_events, labels=_pairs(labels), frameworks=texts("frameworks", frameworks),
+            framework_steps=framework_steps, framework_first_step=framework_first_step,
+            framework_stacks=framework_stacks)
         _set_end(spec, duration, executions, at_execution, max_bytes)
     except (TypeError, ValueError) as error:  # of protobuf, whose text names value and type
         raise NeurontraceError(f"a wrong argument of a capture: {error}") from None

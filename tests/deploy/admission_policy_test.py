@@ -6,6 +6,7 @@ import subprocess
 
 import suite
 from chart import POLICIES, ChartCase
+from chart_values import ON_DEMAND
 
 TAP = "/opt/neurontrace/libneurontrace_tap.so"
 ASKED = {"neurontrace/inject": "true"}
@@ -187,6 +188,33 @@ class AdmissionPolicyTest(ChartCase):
         self.assertEqual(environment(made)["NEURONTRACE_AGENT_SOCKET"], "/var/run/nt/agent.sock")
         self.assertEqual([volume["hostPath"]["path"] for volume in made["spec"]["volumes"]], ["/opt/nt", "/var/run/nt"])
         self.assertEqual(made["spec"]["securityContext"]["supplementalGroups"], [77])
+
+    def test_pods_that_ask_can_be_asked_for_framework_traces(self):
+        self.use(ON_DEMAND)
+        asks = {**ASKED, "neurontrace/framework": "true"}
+        other, silent, made = self.apply(pod(annotations={**ASKED, "neurontrace/framework": "false"}), pod(), pod(
+            container(env=[{"name": "KINETO_ONDEMAND_TRACE_DIR", "value": "/mine"}]), container("sidecar", resources={}),
+            annotations=asks))
+        for plain in (other, silent):
+            self.assertNotIn("kineto", json.dumps(plain).lower())
+        variables = environment(made)
+        self.assertEqual({name: variables[name] for name in variables if "KINETO" in name}, {
+            "KINETO_USE_DAEMON": "1", "KINETO_IPC_SOCKET_DIR": "/run/neurontrace-kineto", "KINETO_ONDEMAND_TRACE_DIR": "/mine"})
+        mounts = {mount["name"]: mount for mount in made["spec"]["containers"][0]["volumeMounts"]}
+        volumes = {volume["name"]: volume["hostPath"]["path"] for volume in made["spec"]["volumes"]}
+        for name, path in ("kineto", "/run/neurontrace-kineto"), ("traces", "/var/lib/neurontrace/traces"):
+            self.assertEqual((mounts[f"neurontrace-{name}"]["mountPath"], volumes[f"neurontrace-{name}"]), (path, path))
+            self.assertNotIn("readOnly", mounts[f"neurontrace-{name}"])
+        self.assertEqual(made["spec"]["securityContext"]["supplementalGroups"], [9400])
+        self.assertNotIn("volumeMounts", made["spec"]["containers"][1])
+        self.assertEqual(self.apply(copy.deepcopy(made)), made)
+
+    def test_framework_traces_in_namespaces_with_claims(self):
+        self.use({**ON_DEMAND, "injection": {"admissionPolicy": {"enabled": True}, "claims": {"namespaces": ["team-a"]}}})
+        made = self.apply(pod(annotations={**ASKED, "neurontrace/framework": "true"}))
+        claims = {volume["name"]: volume["persistentVolumeClaim"] for volume in made["spec"]["volumes"]}
+        for name in ("neurontrace-kineto", "neurontrace-traces"):
+            self.assertEqual(claims[name], {"claimName": name})
 
     def test_an_expression_that_is_none_is_refused(self):
         text = self.manifests.read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ PEER = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "m
 MONITORED = {"serviceMonitor": {"enabled": True}, "networkPolicy": {"metricsFrom": PEER}}
 GIVEN = {"tls": {"certManager": {"enabled": False}, "secrets": {"aggregator": "aggregator-tls", "agent": "agent-tls"}}}
 TRACES = {"name": "traces", "mountPath": "/shared/traces", "exportRoot": True}
+ON_DEMAND = {"agent": {"frameworkDir": "/var/lib/neurontrace/traces", "kinetoDir": "/run/neurontrace-kineto"}}
 EVERYTHING = {
     "labels": {"team": "platform"}, "annotations": {"owner": "platform"}, "imagePullSecrets": [{"name": "registry"}],
     "tls": {"serverName": "aggregator.example"},
@@ -58,6 +59,8 @@ MATRIX = {
     # Where there is no package yaml nothing is rendered.
     "load-balancer": yaml.safe_load((CHART / "examples" / "values" / "load_balancer.yaml").read_text(encoding="utf-8")) if yaml else {},
     "claims": {"injection": {"admissionPolicy": {"enabled": True}, "claims": {"namespaces": ["team-a", "team-b"]}}},
+    "framework-on-demand": {**ON_DEMAND, "injection": {
+        "admissionPolicy": {"enabled": True}, "claims": {"namespaces": ["team-a"]}}},
     "names": {"nameOverride": "traces", "fullnameOverride": "nt", "namespaceOverride": "elsewhere"},
 }
 # What is refused, and the value that the words have to name.
@@ -71,6 +74,9 @@ REFUSED = {
     "maxSurge": {"agent": {"updateStrategy": {"rollingUpdate": {"maxSurge": 1}}}},
     "agent.processScan": {"agent": {"hostPID": False, "podResources": False}},
     "agent.podResources": {"agent": {"hostPID": False, "processScan": False}},
+    "agent.kinetoDir requires agent.hostPID": merged(ON_DEMAND, {"agent": {
+        "hostPID": False, "processScan": False, "podResources": False}}),
+    "agent.frameworkDir": {"agent": {"kinetoDir": "/run/neurontrace-kineto"}},
     "networkPolicy.nodeCidrs": {"agent": {"hostNetwork": True}},
     "[{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]": {"serviceMonitor": {"enabled": True}},
     "aggregator.address": {"aggregator": {"enabled": False}, **merged(MINIMAL, {"tls": {"certManager": {
@@ -102,5 +108,7 @@ TYPOS = {
     "/agent/clockProbes": {"agent": {"clockProbes": "tcp"}},
     "/agent/socketMode": {"agent": {"socketMode": 660}},
     "/agent/hostPaths/socket": {"agent": {"hostPaths": {"socket": "run/neurontrace"}}},
+    # A socket's path has room for 107 bytes.
+    "/agent/kinetoDir": {"agent": {"kinetoDir": "/" + 60 * "a", "frameworkDir": "/traces"}},
     "/aggregator/quotas/storeBytes": {"aggregator": {"quotas": {"storeBytes": "5 GiB"}}},
 }

@@ -9,7 +9,7 @@ import subprocess
 
 import suite
 from chart import CHART, GOLDEN, MINIMAL, POLICIES, ROOT, ChartCase, containers_of, merged, pod_of, yaml
-from chart_values import EVERYTHING, MATRIX, MONITORED, PEER, REFUSED, TYPOS
+from chart_values import EVERYTHING, MATRIX, MONITORED, ON_DEMAND, PEER, REFUSED, TYPOS
 
 # What it takes to read fd and environ of another user's process; root without them is as anybody.
 LOOKING = ["DAC_READ_SEARCH", "SYS_PTRACE"]
@@ -329,6 +329,28 @@ class ManifestTest(ChartCase):
             self.assertEqual(volume["spec"]["claimRef"], {"namespace": "team-a", "name": f"neurontrace-{what}"})
             self.assertEqual(volume["spec"]["accessModes"], claim["spec"]["accessModes"])
 
+    def test_claims_of_framework_traces_are_written_to(self):
+        things = self.things(MATRIX["framework-on-demand"], "--api-versions", POLICIES)
+        modes = {name.removeprefix("neurontrace-"): thing["spec"]["accessModes"][0]
+                 for (kind, name), thing in things.items() if kind == "PersistentVolumeClaim" and name.startswith("neurontrace-")}
+        self.assertEqual(modes, {"tap": "ReadOnlyMany", "socket": "ReadOnlyMany", "kineto": "ReadWriteMany",
+                                 "traces": "ReadWriteMany"})
+
+    def test_agent_and_workers_have_the_paths_of_framework_traces(self):
+        """Orders name a file, and a socket's directory is in the environment of workers."""
+        agent = self.things(ON_DEMAND)["DaemonSet", "neurontrace-agent"]["spec"]["template"]["spec"]
+        container = agent["containers"][0]
+        for argument in ("--framework-dir=/var/lib/neurontrace/traces", "--kineto-dir=/run/neurontrace-kineto",
+                         "--kineto-group=9400"):
+            self.assertIn(argument, container["args"])
+        paths = {volume["name"]: volume["hostPath"]["path"] for volume in agent["volumes"] if "hostPath" in volume}
+        mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+        for name, writes in (("framework", False), ("kineto", True)):
+            self.assertEqual(mounts[name]["mountPath"], paths[name])
+            self.assertEqual(not mounts[name].get("readOnly", False), writes)
+        prepare = next(one for one in agent["initContainers"] if one["name"] == "prepare-framework-dir")
+        self.assertEqual(prepare["command"][-3:], ["--mode=1770", "--group=9400", "/var/lib/neurontrace/traces"])
+
     def test_a_load_balancer_has_both_protocols_and_is_let_in(self):
         things = self.things(MATRIX["load-balancer"])
         service = things["Service", "neurontrace-aggregator"]
@@ -415,11 +437,13 @@ class ManifestTest(ChartCase):
         read = set(re.findall(r'"([A-Z][A-Z0-9_]+)"', "".join(
             path.read_text(encoding="utf-8") for path in (ROOT / "tap").iterdir() if path.suffix in (".cc", ".h"))))
         names = {variable["name"] for variable in containers_of(worker)[0]["env"]}
-        self.assertEqual(names - read - {"LD_PRELOAD", "NVTX_INJECTION64_PATH"}, set())
-        agent = pod_of(self.things()["DaemonSet", "neurontrace-agent"])["spec"]
+        kineto = {"KINETO_USE_DAEMON", "KINETO_IPC_SOCKET_DIR", "KINETO_ONDEMAND_TRACE_DIR"}  # read by PyTorch
+        self.assertEqual(names - read, {"LD_PRELOAD", "NVTX_INJECTION64_PATH", *kineto})
+        agent = pod_of(self.things(ON_DEMAND)["DaemonSet", "neurontrace-agent"])["spec"]
         paths = {volume["name"]: volume["hostPath"]["path"] for volume in agent["volumes"] if "hostPath" in volume}
         mounted = {volume["name"]: volume["hostPath"]["path"] for volume in pod_of(worker)["spec"]["volumes"]}
-        self.assertEqual(mounted, {"neurontrace-tap": paths["tap"], "neurontrace-socket": paths["socket"]})
+        self.assertEqual(mounted, {"neurontrace-tap": paths["tap"], "neurontrace-socket": paths["socket"],
+                                   "neurontrace-kineto": paths["kineto"], "neurontrace-traces": paths["framework"]})
         self.assertEqual(pod_of(worker)["spec"]["securityContext"]["supplementalGroups"],
                          [agent["securityContext"]["runAsGroup"]])
 

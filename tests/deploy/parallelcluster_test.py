@@ -56,7 +56,10 @@ class Units(unittest.TestCase):
                 text = re.sub(r"^(Exec\w+)=\S+", r"\1=/bin/true", path.read_text(), flags=re.M)
                 text = re.sub(r"^EnvironmentFile=\S+\n", "", text, flags=re.M)
                 (Path(directory) / path.name).write_text(text)
-            for path in sorted(Path(directory).iterdir()):
+            drop_in = Path(directory) / "neurontrace-agent.service.d" / "framework_on_demand.conf"
+            drop_in.parent.mkdir()
+            shutil.copy(FOLDER / drop_in.name, drop_in)
+            for path in sorted(file for file in Path(directory).iterdir() if file.is_file()):
                 done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True,
                                       check=False, env={**os.environ, "SYSTEMD_UNIT_PATH": f"{directory}:"})
                 printed = [line for line in done.stderr.splitlines() if "neurontrace" in line]

@@ -180,6 +180,32 @@ class Asking(unittest.TestCase):
             self.assertTrue(printed.startswith("print neurontrace: no capture of this job: "), printed)
 
 
+class TaskProlog(unittest.TestCase):
+    """What the prolog of a task sets for PyTorch's profiler."""
+
+    def exports(self, **settings):
+        with tempfile.TemporaryDirectory() as directory:
+            folder = Path(directory)
+            shutil.copy(SCRIPT.parent / "task_prolog.sh", folder)
+            (folder / "tap.so").touch()
+            (folder / "n1").mkdir()
+            given = {"TAP": folder / "tap.so", **{name: value.replace("DIR", directory) for name, value in settings.items()}}
+            (folder / "neurontrace.conf").write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+            done = subprocess.run(["bash", folder / "task_prolog.sh"], capture_output=True, text=True, check=True,
+                                  env={"PATH": os.environ["PATH"], "SLURMD_NODENAME": "n1"})
+            lines = [line.removeprefix("export ").split("=", 1) for line in done.stdout.splitlines()]
+            return {name: value.replace(directory, "DIR") for name, value in lines if name.startswith("KINETO")}
+
+    def test_a_directory_that_the_user_can_use(self):
+        self.assertEqual(self.exports(KINETO_DIR="DIR/%n", FRAMEWORK_DIR="/traces/%n"), {
+            "KINETO_USE_DAEMON": "1", "KINETO_IPC_SOCKET_DIR": "DIR/n1", "KINETO_ONDEMAND_TRACE_DIR": "/traces/n1"})
+
+    def test_without_one_the_profiler_does_not_listen(self):
+        for settings in ({}, {"KINETO_DIR": "", "FRAMEWORK_DIR": ""}, {"KINETO_DIR": "DIR/none", "FRAMEWORK_DIR": "/traces"},
+                         {"KINETO_DIR": "DIR/n1"}):
+            self.assertEqual(self.exports(**settings), {})
+
+
 class Watching(unittest.TestCase):
     def setUp(self):
         self.slurm, self.neurontrace, self.printed, self.now = FakeSlurm(), FakeNeurontrace(), [], START

@@ -215,8 +215,8 @@ class Walk(FleetCase):
         self.fleet.wait_for_ranks(4)
         rows = self.table("workers")
         self.assertEqual([(row[0], row[1], row[2], row[3], row[4]) for row in rows[1:]],
-                         [("i-0001", str(workers[0].pid), "idle", "2", "0-1"),
-                          ("i-0002", str(workers[1].pid), "idle", "2", "2-3")])
+                         [("i-0001", str(workers[0].pid), "ready", "2", "0-1"),
+                          ("i-0002", str(workers[1].pid), "ready", "2", "2-3")])
         only, = self.fleet.list_workers("--instance", "i-0002")
         self.assertEqual(only["identity"]["pid"], workers[1].pid)
         self.assertTrue(only["command"].endswith("sim_worker"), only["command"])

@@ -80,17 +80,14 @@ def barrier_order(fleet, capture_id):
     return {"events_beyond_their_bound": len(alignment.beyond_bounds()), **dataclasses.asdict(report)}
 
 
-def barrier_page(trace, capture_id, gid):
-    """Returns the path of the page that shows all ranks around one barrier, with that of a rank found; web/model/view_state.ts
-    has the parameters."""
-    own = [span for span in trace["trace_event"] if span["name"] == BARRIER and int(span.get("worker_gid", -1)) == gid]
-    if not own:
-        return f"/capture/{capture_id}"
-    span = sorted(own, key=lambda other: int(other["timestamp"]))[len(own) // 2]
-    begin, length = int(span["timestamp"]), int(span["duration"])
-    # The other ranks wait since the straggler's extra time, and all leave together.
-    view = {"from": begin - STRAGGLER_US * 2000, "to": begin + length + STRAGGLER_US * 1000, "q": f"name:{BARRIER}"}
-    return f"/capture/{capture_id}?{urllib.parse.urlencode(view)}"
+def verdict_page(capture_id, answer, gid):
+    """Returns the path of the page that opens at the execution of a rank that a verdict is about, above its peers;
+    web/model/view_state.ts has the parameters. Without such a verdict it is that of the whole capture."""
+    for number, verdict in enumerate(answer.get("verdicts", [])):
+        if gid in {int(suspect["worker_gid"]) for suspect in verdict.get("suspects", [])}:
+            view = {"panel": "why", "why": "all", "verdict": number}
+            return f"/capture/{capture_id}?{urllib.parse.urlencode(view)}"
+    return f"/capture/{capture_id}"
 
 
 def summarise(capture, check, trace, clocks, insight, straggler, out):
@@ -124,7 +121,7 @@ def summarise(capture, check, trace, clocks, insight, straggler, out):
         "named": named,
         "cores_judged": int(answer.get("cores_judged", 0)),
         "refusals": len(answer.get("refusals", [])),
-        "straggler_page": barrier_page(trace, capture["capture_id"], found[0] if found else None),
+        "straggler_page": verdict_page(capture["capture_id"], answer, found[0] if found else None),
         "files": {name: str(out / name) for name in
                   (*EXPORTED, "own_clocks.pftrace", "summary.json")},
     }
@@ -136,8 +133,8 @@ def after_end(summary):
                    ({count} more came between a core's last fetch and the end of its trace)""" if count else ""
 
 
-def who_is_slow(summary, address):
-    """Whom `neurontrace why` names with its own line, and a link to one barrier on all ranks, where a page is served."""
+def who_is_slow(summary):
+    """Whom `neurontrace why` names, with its own line."""
     planted = ", ".join(f"worker_gid {gid}" for gid in summary["planted_stragglers"]) or "nobody"
     if not summary["named"]:
         return f"nobody is named (planted: {planted}); {summary['cores_judged']} of {summary['cores']} cores were judged"
@@ -146,12 +143,11 @@ def who_is_slow(summary, address):
         lines.append(f"worker_gid {suspect['worker_gid']}: {suspect['kind']}, phase {suspect['phase']} "
                      f"(planted: {planted})")
         lines.append(suspect["text"])
-    if address is not None:
-        lines.append(straggler_link(summary, address))
     return "\n                   ".join(lines)
 
 
 def straggler_link(summary, address):
+    """Returns the address that signs in and opens at the straggler."""
     at = urllib.parse.urlsplit(address)
     path = summary["straggler_page"]
     return f"{at.scheme}://{at.netloc}{path}{'&' if '?' in path else '?'}{at.query}"
@@ -165,18 +161,19 @@ To see the timeline in a browser, run this, or the demo in a terminal without --
   {programs}/neurontrace view {capture_id} --store {out / 'run' / 'store'}""")
 
 
-def serve_page(address):
-    """Keeps the fleet and its page until an interrupt."""
+def serve_page(summary, address):
+    """Keeps the fleet and its page until an interrupt. The last address is the one to open first."""
+    slow = f"\nrank {summary['stragglers_found'][0]} is slow  {straggler_link(summary, address)}" \
+        if summary["stragglers_found"] else ""
     print(f"""
 The aggregator keeps running, and serves the timeline to browsers on this machine. Ctrl-C ends both.
-page  {address}""", flush=True)
+whole capture    {address}{slow}""", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         signal.pause()
 
 
-def print_summary(summary, address):
-    """`address` of the page: None if none is served."""
+def print_summary(summary):
     gids = summary["worker_gids"]
     clocks = summary["clocks"]
     print(f"""
@@ -193,7 +190,7 @@ Summary
   clocks, before   the ranks of a barrier are up to {seconds(clocks['raw_apart_ns'])} apart by their instances' own clocks
   clocks, merged   they line up within {seconds(clocks['aligned_apart_ns'])} of the truth, half of {clocks['barriers']} barriers within {seconds(clocks['aligned_usual_ns'])}
                    (stated bound: {seconds(clocks['bound_ns'])}; {clocks['events_beyond_their_bound']} of their events are beyond it)
-  who is slow      {who_is_slow(summary, address)}
+  who is slow      {who_is_slow(summary)}
   files            {summary['files']['system_profile.pftrace']}
                    {summary['files']['own_clocks.pftrace']} (what it would be without)
                    {summary['files']['system_profile.json']}
@@ -241,12 +238,12 @@ def run(arguments):
             json.dump(summary, file, indent=2)
             file.write("\n")
         address = None if arguments.no_view else fleet.start_page(capture_id)[1]
-        print_summary(summary, address)
+        print_summary(summary)
         code = verdict(summary, check, capture)
         if address is None:
             print_page_command(arguments, capture_id, out)
         else:
-            serve_page(address)
+            serve_page(summary, address)
     return code
 
 

@@ -39,7 +39,7 @@ class Demo(unittest.TestCase):
             self.check_files(Path(out), summary)
             for line in ("Summary", "https://ui.perfetto.dev", f"neurontrace view {summary['capture_id']}"):
                 self.assertIn(line, shown)
-            self.assertRegex(summary["straggler_page"], rf"^/capture/{summary['capture_id']}\?from=\d{{19}}&to=\d{{19}}&q=")
+            self.assertEqual(summary["straggler_page"], f"/capture/{summary['capture_id']}?panel=why&why=all&verdict=0")
 
     def test_without_a_straggler_nobody_is_named(self):
         with tempfile.TemporaryDirectory(prefix="neurontrace-demo-") as out:
@@ -58,12 +58,13 @@ class Demo(unittest.TestCase):
                  "--out", out, "--duration", "1"], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
             os.close(theirs)
             self.addCleanup(self.end, demo)
-            shown = self.read_screen(screen, r"(?m)^page  (http://127\.0\.0\.1:\d+/capture/\w+\?token=\w+)\r$")
-            page = re.search(r"(?m)^page  (\S+)\r$", shown)[1]
-            straggler = re.search(r"who is slow .*\r\n.*\r\n +(http\S+)", shown)[1]
+            # The straggler's is the last: it is the one to open first.
+            shown = self.read_screen(screen, rf"(?m)^rank {STRAGGLER} is slow  http://127\.0\.0\.1:\d+/capture/\S+\r$")
+            straggler = re.search(r"is slow  (http\S+)\r", shown)[1]
+            page = re.search(r"(?m)^whole capture +(http://127\.0\.0\.1:\d+/capture/\w+\?token=\w+)\r$", shown)[1]
             # Each link alone signs in, and the view stays in the address.
             self.assertRegex(self.open_page(page), r"/capture/\w+$")
-            self.assertRegex(self.open_page(straggler), r"/capture/\w+\?from=\d{19}&to=\d{19}&q=name%3Aenc_barrier$")
+            self.assertRegex(self.open_page(straggler), r"/capture/\w+\?panel=why&why=all&verdict=0$")
             os.killpg(demo.pid, signal.SIGINT)  # as a terminal does for Ctrl-C
             self.assertEqual(demo.wait(30), 0, shown)
 

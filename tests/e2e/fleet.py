@@ -339,6 +339,12 @@ class Fleet:
             return sum(bool(clock.get("aligned")) for clock in self.cli_json("clocks").get("clocks", []))
         wait_until(lambda: known() == count, f"the clocks of {count} instances", seconds)
 
+    def wait_for_planning(self, count, seconds=20.0):
+        """Until the aggregator can plan moments on as many instances: by its own models, not by the fits of `clocks`."""
+        def known():
+            return self.aggregator.ask("/metrics")[1].count("\nneurontrace_aggregator_clock_bound_seconds{")
+        wait_until(lambda: known() == count, f"the aggregator's models of {count} clocks", seconds)
+
     def show_capture(self, capture_id):
         return self.cli_json("captures", "show", capture_id, codes=(0, 1, 3))  # 1: not begun
 

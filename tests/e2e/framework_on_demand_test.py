@@ -3,49 +3,21 @@
 one is busy, one never asks; the outcomes are told apart in table, JSON, certificate and exit code."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import suite
-from fleet import Process, wait_until
 from fleet_case import FleetCase
 from ground_truth import read_events
-
-WORKER = Path(__file__).with_name("kineto_worker.py")
+from kineto_job import KinetoJob
 
 
 class FrameworkOnDemandTest(FleetCase):
 
     def start_kineto_agent(self):
-        self.traces = self.fleet.dir / "traces"
-        self.traces.mkdir()
-        # Paths of sockets are short.
-        self.kineto = Path(self.fleet.socket_of("i-1").parent) / "kineto"
-        self.start_instances("i-1", agent_options=("--framework-dir", self.traces, "--kineto-dir", self.kineto))
-
-    def start_torch(self, kind, **variables):
-        """A process with the tap and the runtime, that asks for orders several times a second, or never."""
-        libraries = [self.fleet.build / "lib" / "libneurontrace_tap.so",
-                     self.fleet.build / "tests" / "fake_nrt" / "libnrt.so.1"]
-        environment = {
-            "NEURONTRACE_AGENT_SOCKET": str(self.fleet.socket_of("i-1")),
-            "KINETO_IPC_SOCKET_DIR": str(self.kineto),
-            "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS": "0.25",
-            **variables,
-        }
-        command = ["env", "LD_PRELOAD=" + ":".join(map(str, libraries)), sys.executable, "-B", WORKER, kind]
-        number = sum(process.name.startswith("torch") for process in self.fleet._started)
-        worker = self.fleet._start(Process(f"torch-{number}", command, self.fleet.logs, environment,
-                                           stdin=subprocess.PIPE))
-        worker.wait_for_line("ready")
-        return worker
-
-    def wait_until_plannable(self, workers):
-        """Until the aggregator knows the clock of the instance: it cannot plan a moment on it before."""
-        self.fleet.wait_for_workers(workers)
-        wait_until(lambda: "\nneurontrace_aggregator_clock_bound_seconds{" in self.fleet.aggregator.ask("/metrics")[1],
-                   "the aggregator's model of the clock")
+        self.fleet.start_aggregator()
+        self.job = KinetoJob(self.fleet, "i-1")
+        self.job.start_agent()
+        self.fleet.wait_for_planning(1)
+        self.traces = self.job.traces
 
     def capture(self, *options, code):
         done = self.fleet.cli("--output", "json", "capture", *options, check=False)
@@ -58,10 +30,10 @@ class FrameworkOnDemandTest(FleetCase):
 
     def test_one_records_one_is_busy_and_one_never_asks(self):
         self.start_kineto_agent()
-        good = self.start_torch("record", KINETO_USE_DAEMON="1")
-        busy = self.start_torch("busy", KINETO_USE_DAEMON="1")
-        silent = self.start_torch("record")
-        self.wait_until_plannable(3)
+        good = self.job.start_worker("record", KINETO_USE_DAEMON="1")
+        busy = self.job.start_worker("busy", KINETO_USE_DAEMON="1")
+        silent = self.job.start_worker("record")
+        self.fleet.wait_for_workers(3)
         capture = self.capture("--duration", "2s", "--framework", code=3)
         self.assertEqual(self.outcomes_by_pid(capture),
                          {good.pid: "FILE_SEEN", busy.pid: "BUSY", silent.pid: "NOT_LISTENING"})
@@ -88,8 +60,8 @@ class FrameworkOnDemandTest(FleetCase):
 
     def test_all_record_and_the_capture_is_complete(self):
         self.start_kineto_agent()
-        workers = [self.start_torch("record", KINETO_USE_DAEMON="1") for _ in range(2)]
-        self.wait_until_plannable(2)
+        workers = [self.job.start_worker("record", KINETO_USE_DAEMON="1") for _ in range(2)]
+        self.fleet.wait_for_workers(2)
         capture = self.capture("--duration", "1s", "--framework=pytorch", code=0)
         self.assertEqual(self.outcomes_by_pid(capture), {worker.pid: "FILE_SEEN" for worker in workers})
 
@@ -103,7 +75,7 @@ class FrameworkOnDemandTest(FleetCase):
 
     def test_unknown_frameworks_and_endless_traces_are_refused(self):
         self.start_instances()
-        for options, words in ((("--duration", "1s", "--framework=tensorflow"), "known are pytorch"),
+        for options, words in ((("--duration", "1s", "--framework=tensorflow"), "known are pytorch, xla"),
                                (("--framework",), "--duration"),
                                (("--duration", "1s", "--at-step", "next"), "--framework")):
             done = self.fleet.cli("capture", *options, check=False)

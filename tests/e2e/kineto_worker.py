@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for a PyTorch process: it initialises the (simulated) runtime and speaks Kineto's daemon protocol as
+"""A stand-in for a PyTorch process: it uses the simulated runtime and speaks Kineto's daemon protocol as
 libkineto does, with the same variables of the environment. The tap and the runtime are preloaded.
 
 usage: kineto_worker.py record|busy
@@ -8,7 +8,6 @@ usage: kineto_worker.py record|busy
 when its standard input does.
 """
 
-import ctypes
 import json
 import os
 import select
@@ -17,6 +16,8 @@ import struct
 import sys
 import time
 import uuid
+
+from simulated_runtime import runtime_of_environment
 
 POLL_SECONDS = float(os.environ.get("ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS", "5"))
 ANSWER_SECONDS = 0.09  # libkineto looks nine times, every 10 ms
@@ -76,8 +77,7 @@ def ask(client, daemon, profiler):
 
 
 def main():
-    ctypes.CDLL("libnrt.so.1")
-    assert ctypes.CDLL(None).nrt_init(1, b"", b"") == 0
+    runtime = runtime_of_environment()
     profiler = Profiler(sys.argv[1] == "busy")
     client = daemon = None
     if os.environ.get("KINETO_USE_DAEMON") == "1":
@@ -91,6 +91,8 @@ def main():
         assert HEADER.unpack_from(client.recv(4096))[1].startswith(b"ctxt")
     print("ready", flush=True)
     while True:
+        with runtime.execution():
+            pass
         if client is not None:
             ask(client, daemon, profiler)
             profiler.write_if_over()

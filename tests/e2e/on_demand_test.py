@@ -152,9 +152,7 @@ class OnDemandTest(FleetCase):
 
     def test_all_begin_as_planned_and_report_offset(self):
         self.start_fleet(instances=2, workers=2)
-        # Not by `clocks`, which makes its own fit: a beginning is planned by the models that the aggregator has at that time.
-        wait_until(lambda: self.fleet.aggregator.ask("/metrics")[1].count(
-            "\nneurontrace_aggregator_clock_bound_seconds{") == 2, "the aggregator's models of both clocks")
+        self.fleet.wait_for_planning(2)
         capture = self.capture("--duration", "500ms")
         for worker in capture["workers"]:
             self.assertTrue(worker["begun_as_planned"], worker)

@@ -6,6 +6,7 @@ Runs where scripts/setup has put gRPC, pandas and the readers of Parquet into bu
 """
 
 import ast
+import contextlib
 import doctest
 import importlib
 import json
@@ -20,10 +21,11 @@ from fleet import wait_until
 from fleet_case import FleetCase
 from framework_input import write_fixture
 from ground_truth import compare
+from kineto_job import KinetoJob
 from pftrace_reader import Pftrace
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOK = ROOT / "examples" / "notebook" / "slow_operators.ipynb"
+NOTEBOOKS = ROOT / "examples" / "notebook"
 sys.path.insert(0, str(ROOT / "python" / "tests"))
 
 try:
@@ -147,12 +149,33 @@ class PackageTest(FleetCase):
         self.start_ranks()
         namespace = {}
         with unittest.mock.patch.dict(os.environ, NEURONTRACE_AGGREGATOR=self.fleet.address):
-            shown = run_notebook(NOTEBOOK, namespace)
+            shown = run_notebook(NOTEBOOKS / "slow_operators.ipynb", namespace)
         self.assertTrue(any("complete" in text for text in shown), shown)
         slowest = namespace["slowest"]
         self.assertEqual(set(slowest["rank"].dropna()), {0, 1, 2, 3})
         self.assertEqual(list(slowest["total_ms"]), sorted(slowest["total_ms"], reverse=True))
         self.assertIn("framework", set(namespace["operators"]["source"]))
+
+    def test_the_notebook_of_framework_operators(self):
+        """With stand-ins of PyTorch's processes; tests/framework_real runs it with PyTorch."""
+        self.fleet.start_aggregator()
+        for rank, instance in enumerate(("i-0001", "i-0002")):
+            jobs = KinetoJob(self.fleet, instance)
+            jobs.start_agent()
+            jobs.start_worker("record", KINETO_USE_DAEMON="1", RANK=str(rank), WORLD_SIZE="2")
+        self.fleet.wait_for_workers(2)
+        self.fleet.wait_for_ranks(2)
+        self.fleet.wait_for_planning(2)
+        namespace = {}
+        with unittest.mock.patch.dict(os.environ, NEURONTRACE_AGGREGATOR=self.fleet.address), \
+                contextlib.chdir(self.fleet.dir):
+            shown = run_notebook(NOTEBOOKS / "framework_operators.ipynb", namespace)
+        self.assertTrue(any("complete" in text for text in shown), shown)
+        slowest = namespace["slowest"]
+        self.assertEqual((list(slowest.index), list(slowest.columns)), (["aten::mm"], [0, 1]))
+        # Three seconds of operators of 100 ms.
+        self.assertEqual(slowest.loc["aten::mm"].round().tolist(), [3_000, 3_000])
+        self.assertTrue((self.fleet.dir / "operators.pftrace").exists())
 
     def start_ranks(self, *options):
         """A worker with two ranks on each of the two instances."""

@@ -50,10 +50,10 @@ def main(**options):
     sys.exit(SKIPPED if result.skipped and not result.passed else 0)
 
 
-def built_by(script):
-    """What `scripts/SCRIPT --built` prints where it has built its programs, else ""; and why there is nothing."""
-    done = subprocess.run([Path(__file__).resolve().parents[2] / "scripts" / script, "--built"], capture_output=True,
-                          text=True, check=False)
+def built_by(script, *arguments):
+    """What `scripts/SCRIPT ARGUMENTS --built` prints where it has built its programs, else ""; and why there is nothing."""
+    done = subprocess.run([Path(__file__).resolve().parents[2] / "scripts" / script, *arguments, "--built"],
+                          capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else "", done.stderr.strip()
 
 
@@ -62,6 +62,17 @@ def skip_without_setup(why):
     if os.environ.get("CI") == "true":
         raise AssertionError(f"{why}; with CI=true nothing may be missing that scripts/setup brings")
     raise unittest.SkipTest(why)
+
+
+def needs_of_nightly(missing):
+    """Decorates a class of tests that the nightly tests alone prepare. `missing`: why they cannot run, or ""."""
+    def decorate(test):
+        if missing:
+            def skip(cls):
+                raise unittest.SkipTest(missing)
+            test.setUpClass = classmethod(skip)
+        return test
+    return decorate
 
 
 def needs_of_setup(missing, why):

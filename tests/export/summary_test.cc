@@ -40,7 +40,7 @@ class SummaryTest : public ExportFixture {
   }
 };
 
-TEST_F(SummaryTest, TheLeastBusyCoreComesFirstAndTheVerdictLast) {
+TEST_F(SummaryTest, TheCoreWithMostOwnWorkComesFirstAndTheVerdictLast) {
   AddExecutions(AddCore("i-a", 1, 0, 5), 900'000);
   AddExecutions(AddCore("i-b", 2, 0, 6), 450'000);
   Certificate certificate;
@@ -48,11 +48,13 @@ TEST_F(SummaryTest, TheLeastBusyCoreComesFirstAndTheVerdictLast) {
   certificate.account = {.expected = 9, .captured = 6, .stored = 6, .lost = 3};
   const std::string text = Export("summary-text", {.certificate = &certificate});
   EXPECT_TRUE(text.ends_with("\nVerdict\n  incomplete: 3 of 9 events lost\n")) << text;
-  const size_t idle = text.find("gid6 i-b pid 2 nc 0");
-  const size_t busy = text.find("gid5 i-a pid 1 nc 0");
-  ASSERT_NE(idle, std::string::npos) << text;
-  ASSERT_NE(busy, std::string::npos) << text;
-  EXPECT_LT(idle, busy);
+  const size_t table = text.find("Cores, most own work first");
+  ASSERT_NE(table, std::string::npos) << text;
+  const size_t less = text.find("gid6 i-b pid 2 nc 0", table);
+  const size_t more = text.find("gid5 i-a pid 1 nc 0", table);
+  ASSERT_NE(less, std::string::npos) << text;
+  ASSERT_NE(more, std::string::npos) << text;
+  EXPECT_LT(more, less);
   EXPECT_THAT(text, AllOf(HasSubstr("Slowest executions"), HasSubstr("llama"),
                           HasSubstr("3 trace events were dropped")));
 }
@@ -84,7 +86,7 @@ TEST_F(SummaryTest, TheJsonIsJsonAndKeepsItsOlderKeys) {
   EXPECT_THAT(text, AllOf(HasSubstr("{\"format_version\":1,\n\"producer\":\"neurontrace "),
                           HasSubstr(",\n\"capture\":{\"capture_id\":\"y\"},\n\"certificate\":"
                                     "{\"verdict\":\"x\"},\n\"summary\":{\"begin_ns\":\"175"),
-                          HasSubstr("\"executions\":10,\"busy_ns\":9000000,"),
+                          HasSubstr("\"executions\":10,\"busy_ns\":9000000,\"own_ns\":9000000,"),
                           HasSubstr("\"event_type\":\"nc_exec_running\"")));
 }
 

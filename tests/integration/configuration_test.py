@@ -5,6 +5,7 @@ why, and people see it all at /statusz. Their logs as JSON are JSON."""
 import json
 import re
 import signal
+import socket
 import subprocess
 
 import suite
@@ -72,7 +73,7 @@ class Configuration(FleetCase):
         agent.signal(signal.SIGHUP)
         self.wait_for_metric(agent, "neurontrace_agent_config_reloads_total", 1)
         html = agent.ask("/statusz")[1]
-        self.assertIn(f"<td>{worker.reported_pid}<td>idle", html)
+        self.assertIn(f"<td>{worker.reported_pid}<td>ready", html)
         self.assertIn("<td>drain-seconds<td>3", html)
         self.assertIn("ok aggregator", html)
 
@@ -119,6 +120,42 @@ class Configuration(FleetCase):
                 bad = self.validate(program, *options)
                 self.assertEqual((bad.returncode, bad.stdout), (2, ""))
                 self.assertIn(words, bad.stderr)
+
+    # What may appear or be made later is not checked when a daemon starts.
+    LATER_FILES = ("--audit-log", "--framework-file")
+
+    def test_an_error_about_a_file_names_its_option(self):
+        for program, more in (("neurontrace-aggregator", ()), ("neurontrace-agent", ("--aggregator", "127.0.0.1:9"))):
+            text = subprocess.run([self.fleet.program(program), "--help"], capture_output=True, text=True, timeout=30,
+                                  check=True).stdout
+            # Options whose description begins with what file they name: "PEM file of …", "Access policy file, …".
+            options = [option for option, about in re.findall(r"(?m)^ +(--[\w-]+)[^\n]*\n +([^\n]*)", text)
+                       if re.match(r"(\S+ ){0,2}[Ff]ile\b", about) and option not in self.LATER_FILES]
+            self.assertIn("--tls-ca", options, text)
+            for option in options:
+                given = ("--tls-ca", "--tls-cert", "--tls-key") if option.startswith("--tls-") else (option,)
+                with self.subTest(option):
+                    bad = self.validate(program, *more, *(word for name in given for word in (name, "/none/file")))
+                    self.assertEqual(bad.returncode, 2)
+                    self.assertIn("--tls-ca: " if option.startswith("--tls-") else option, bad.stderr)
+
+    def test_a_port_in_use_is_reported_with_its_option(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            for program, option in (("neurontrace-aggregator", "--listen"), ("neurontrace-aggregator", "--health-address"),
+                                    ("neurontrace-aggregator", "--view-address"), ("neurontrace-agent", "--health-address")):
+                options = {"--listen": "127.0.0.1:0", "--health-address": "127.0.0.1:0",
+                           "--store": self.fleet.dir / "other-store"}
+                if program == "neurontrace-agent":
+                    options = {"--aggregator": "127.0.0.1:9", "--socket": self.fleet.dir / "other.sock", "--spool": "none"}
+                options[option] = address
+                with self.subTest(f"{program} {option}"):
+                    failed = subprocess.run(
+                        [self.fleet.program(program), *(word for pair in options.items() for word in pair)],
+                        capture_output=True, text=True, timeout=30, check=False)
+                    self.assertNotEqual(failed.returncode, 0)
+                    self.assertIn(option, failed.stdout + failed.stderr)
+                    self.assertRegex(failed.stdout + failed.stderr, r"[Aa]ddress already in use.*(choose another|Choose another)")
 
 
 if __name__ == "__main__":

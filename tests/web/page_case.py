@@ -51,7 +51,8 @@ window.isWaiting = () => waiting.size > 0;"""
 SETTLED = """const seen = window.lastAddress ??= {href: '', since: 0}, now = performance.now();
 const status = document.querySelector('.load-status:not(.error)');
 const isShown = document.querySelector('.tree-line:not([hidden])') !== null && status !== null &&
-  (status.hidden || status.innerText.startsWith('Spans that began')) && new URLSearchParams(location.search).has('from');
+  (status.hidden || status.querySelector('details p')?.textContent.startsWith('Spans that began')) &&
+  new URLSearchParams(location.search).has('from');
 if (!isShown || seen.href !== location.href) Object.assign(seen, {href: location.href, since: now, rest: now});
 if (window.isWaiting()) seen.rest = now;
 return isShown && (now - seen.since > 600 || now - seen.rest > 100);"""

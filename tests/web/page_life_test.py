@@ -240,6 +240,46 @@ class PageLife(PageCase):
                 self.assertIn("demo", [row[1] for row in self.table_of(".manager")])
         self.assertEqual(self.browser.console_errors(), [])
 
+    def test_running_capture_is_followed_stopped_and_deleted(self):
+        capture_id = self.fleet.cli("capture", "start", "--name", "running").stdout.strip()
+        self.sign_in()
+        wait_until(lambda: "recording" in self.text_of("#manager-body"), "the list to show it")
+        self.open_timeline(capture_id=capture_id)
+        self.wait_for_text(".top-bar .state", "recording")
+        self.browser.click(".follow")
+        before = self.window()[1]
+        wait_until(lambda: self.window()[1] > before, "the view to follow")
+        self.fleet.cli("capture", "stop", capture_id)
+        self.browser.wait_for("return !document.querySelector('.top-bar .state').innerText.includes('recording')")
+        self.sign_in()
+        self.browser.run("document.querySelector(`[title=\"More actions for running\"]`).click()")
+        self.browser.run("[...document.querySelectorAll('[role=menuitem]')].find(b => b.innerText.startsWith('Delete')).click()")
+        self.browser.type("#ask-text", "running")
+        self.browser.press("Enter")
+        wait_until(lambda: "running" not in [row[1] for row in self.table_of(".manager")], "the row to disappear")
+        self.assertNotIn(capture_id, [c["capture_id"] for c in self.fleet.cli_json("captures")["captures"]])
+        self.open_gone(capture_id)
+
+    def open_gone(self, capture_id):
+        self.browser.open(f"{self.api.origin}/capture/{capture_id}")
+        self.wait_for_text("[role=alert]", capture_id)
+
+    def test_page_returns_when_the_aggregator_does(self):
+        self.sign_in()
+        other = self.start_browser()
+        self.open_timeline(other)
+        self.assertEqual(self.fleet.aggregator.stop(), 0)
+        self.wait_for_text("#manager-body .notice.error", "Try again")
+        box = other.run("const box = document.querySelector('.canvas-box').getBoundingClientRect(); return [box.left, box.top]")
+        other.move_to(box[0] + 300, box[1] + 200)
+        other.press(*"wwwwwwwwww")
+        other.wait_for("return document.querySelector('.load-status.error') !== null")
+        self.fleet.start_aggregator()
+        self.browser.wait_for("return document.querySelector('tbody tr') !== null")
+        other.press("w")
+        self.settle(other)
+        self.fleet.wait_for_workers(len(self.fleet.workers))
+
 
 if __name__ == "__main__":
     suite.main()

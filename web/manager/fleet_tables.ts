@@ -66,6 +66,11 @@ function enumText(value: string|undefined, prefix: string): string {
   return (value ?? '').replace(prefix, '').toLowerCase().replace(/_/g, ' ');
 }
 
+// A worker that nothing records runs all the same: "idle" is about its tap.
+function workerState(state: string|undefined): string {
+  return state === 'WORKER_STATE_IDLE' ? 'ready' : enumText(state, 'WORKER_STATE_');
+}
+
 function badge(value: string, isGood: boolean): HTMLElement {
   return element('span', {class: `state ${isGood ? 'complete' : 'incomplete'}`}, value);
 }
@@ -105,10 +110,9 @@ function workers(): FleetTable {
         {title: 'Ranks', value: worker => ranksOf(worker), style: 'nowrap'},
         {
           title: 'State',
-          value: worker => enumText(worker.state, 'WORKER_STATE_'),
+          value: worker => workerState(worker.state),
           show: worker => badge(
-              enumText(worker.state, 'WORKER_STATE_'),
-              ['WORKER_STATE_IDLE', 'WORKER_STATE_STREAMING'].includes(worker.state ?? ''))
+              workerState(worker.state), ['WORKER_STATE_IDLE', 'WORKER_STATE_STREAMING'].includes(worker.state ?? ''))
         },
         count('Cores', worker => worker.cores?.length),
         text('Runtime', worker => worker.runtimeVersion),

@@ -6,7 +6,7 @@ import {parseInteger} from '../model/time_base';
 import {copyLine} from '../widgets/copy_line';
 import {element} from '../widgets/dom';
 import {Navigation} from '../widgets/navigation';
-import {stacksSection, verdictBadge, verdictBody} from '../widgets/verdict_parts';
+import {answerNotes, stacksSection, verdictBadge, verdictBody} from '../widgets/verdict_parts';
 
 import {link} from './captures_table';
 
@@ -24,8 +24,7 @@ export function whySection(navigation: Navigation, id: string, report: InsightMe
           'h2', {id: 'why-title'}, 'Why ',
           verdicts.length > 0 && element('span', {class: 'tab-badge'}, formatCount(verdicts.length))),
       element('p', {}, element('strong', {}, headline(report)), `: ${judgedText(report)}. ${waitText(report)}`),
-      element('p', {}, link(navigation, path(-1), 'Show on the timeline')),
-      ...(report.warnings ?? []).map(text => element('p', {class: 'why-warning'}, text)),
+      element('p', {}, link(navigation, path(-1), 'Show on the timeline')), answerNotes(report),
       verdicts.length > 0 &&
           element(
               'ol', {class: 'verdicts', 'aria-label': 'Verdicts'},

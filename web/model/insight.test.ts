@@ -120,7 +120,11 @@ test('costs, evidence and names', () => {
   assert.equal(model.costShare({costNs: '118000000', stepNs: '472000000'}), 0.25);
   assert.equal(model.costShare({costNs: '2', stepNs: '1'}), 1);
   assert.ok(Number.isNaN(model.costShare({costNs: '2'})));
-  assert.equal(model.evidenceQuery({execId: '42', opId: '17'}), 'arg:exec_id=42 arg:op_id=17');
+  assert.equal(
+      model.evidenceQuery({kind: 'VERDICT_KIND_HANG_INSIDE', execId: '42', opId: '17'}), 'arg:exec_id=42 arg:op_id=17');
+  assert.equal(model.evidenceQuery({kind: 'VERDICT_KIND_SLOW_COLLECTIVE', opId: '17'}), 'arg:op_id=17');
+  // A slow rank is late before the collective, where others wait.
+  assert.equal(model.evidenceQuery({kind: 'VERDICT_KIND_SLOW_CORE', execId: '42', opId: '17'}), 'arg:exec_id=42');
   assert.equal(model.evidenceQuery({execId: '0', opId: 'x'}), '');
   assert.equal(model.verdictKind({}), 'unknown');
   assert.deepEqual(
@@ -181,4 +185,20 @@ test('what concerns the whole window is marked on every line', () => {
   assert.deepEqual(
       heatMarks(grid([4, 5], [0, 1], {}), insight).map(({line, left, right}) => [line, left, right]),
       [[0, 0, 1], [1, 0, 1]]);
+});
+
+test('the longest event of the phase shows an execution', () => {
+  const event = (type: string, duration: number): {type: string, duration_ns: string} =>
+      ({type, duration_ns: String(duration)});
+  const events = [event('nrt_execute', 900), event('nc_exec_running', 300), event('nc_exec_running', 500)];
+  assert.equal(model.eventOfPhase('device', events), events[2]);
+  assert.equal(model.eventOfPhase('post', events), events[0], 'no event of the phase');
+  assert.equal(model.eventOfPhase(undefined, []), undefined);
+});
+
+test('an answer is whole if every core was judged', () => {
+  assert.ok(model.isWhole({cores: 24, coresJudged: 24}));
+  assert.ok(!model.isWhole({cores: 24, coresJudged: 23}));
+  assert.ok(!model.isWhole({cores: 24, coresJudged: 24, refusals: [{reason: 'losses'}]}));
+  assert.ok(!model.isWhole({}));
 });

@@ -201,17 +201,49 @@ export function waitText(report: InsightMessage): string {
   return `${texts.join('; ')}.`;
 }
 
-// A ratio as the command prints it: "1.31x".
+// A ratio of what was ruled out, as the command prints it: "0.99x".
 export function ratioText(ratio: number): string {
   return `${ratio.toFixed(2)}x`;
+}
+
+// Whether a collective shows the verdict, and not the rank's own execution before it.
+export function isShownByCollective(message: VerdictMessage): boolean {
+  const kind = verdictKind(message);
+  return parseInteger(message.opId) > 0n &&
+      (toneOf(kind) !== 'slow' || kind === 'slow-collective' || parseInteger(message.execId) <= 0n);
 }
 
 // What shows the collective or execution that the verdict is about, as a query; '' if none is named.
 export function evidenceQuery(message: VerdictMessage): string {
   const terms: string[] = [];
   if (parseInteger(message.execId) > 0n) terms.push(`arg:exec_id=${parseInteger(message.execId)}`);
-  if (parseInteger(message.opId) > 0n) terms.push(`arg:op_id=${parseInteger(message.opId)}`);
+  if (isShownByCollective(message)) terms.push(`arg:op_id=${parseInteger(message.opId)}`);
   return terms.join(' ');
+}
+
+// The types of the events in which a phase of an execution is seen, as in derived.md.
+const kTypesOfPhase: Record<string, string[]> = {
+  submit: ['nrt_execute'],
+  pre: ['kbl_exec_pre'],
+  device: ['nc_exec_running', 'device_exec'],
+  wait: ['cc_running', 'cc_exec', 'enc_barrier', 'cc_exec_barrier'],
+  transfer: ['cc_running', 'cc_exec'],
+  post: ['kbl_exec_post'],
+  gap: ['nrt_execute']
+};
+
+// The longest event of the phase, or of all if there is none; undefined without events.
+export function eventOfPhase<E extends {type: string, duration_ns: string}>(phase: string|undefined, events: E[]): E|
+    undefined {
+  const types = kTypesOfPhase[phase ?? ''] ?? [], ofPhase = events.filter(({type}) => types.includes(type));
+  const candidates = ofPhase.length ? ofPhase : events;
+  return candidates.reduce<E|undefined>(
+      (best, event) => !best || parseCount(event.duration_ns) > parseCount(best.duration_ns) ? event : best, undefined);
+}
+
+// Whether all of the window was judged: then a warning changes nothing of the answer.
+export function isWhole(report: InsightMessage): boolean {
+  return (report.cores ?? 0) > 0 && (report.coresJudged ?? 0) >= (report.cores ?? 0) && !report.refusals?.length;
 }
 
 // The heat map that shows a verdict best.

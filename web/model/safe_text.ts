@@ -2,17 +2,22 @@
 // Names come from traced programs and are hostile. The page sets them by textContent or fillText, which cannot run
 // markup; what is left are characters that hide or reorder text, and sheer length.
 
-// C0 and C1 controls, and the characters that change the direction of the text around them.
-const kControls = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g;
+// Controls, and characters that are invisible or change the direction of the text around them (CleanText of the
+// programs escapes the same).
+const kControls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 const kLengthMax = 4096;
+
+function escaped(character: string): string {
+  const digits = character.codePointAt(0)!.toString(16).padStart(4, '0');
+  return digits.length > 4 ? `\\u{${digits}}` : `\\u${digits}`;
+}
 
 // Returns the text with each control character made visible as "\u202e" and cut after lengthMax characters.
 export function safeText(text: unknown, lengthMax = kLengthMax): string {
   let shown = typeof text === 'string' ? text : text === null || text === undefined ? '' : String(text);
   const isLong = shown.length > lengthMax;
   if (isLong) shown = shown.slice(0, lengthMax);
-  shown = shown.replace(
-      kControls, c => c === '\n' || c === '\t' ? ' ' : '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
+  shown = shown.replace(kControls, c => c === '\n' || c === '\t' ? ' ' : escaped(c));
   return isLong ? shown + '…' : shown;
 }
 

@@ -92,6 +92,10 @@ test('the query grammar', () => {
 test('hostile names are shown as they are, and do nothing', () => {
   assert.equal(safeText('\u202egnp.exe'), '\\u202egnp.exe');
   assert.equal(safeText('\u001b[31mred'), '\\u001b[31mred');
+  assert.equal(
+      safeText('\u00ad\u061c\u200b\u2028\u2029\u2066\u206f\ufeff\ufff9\u{e0001}'),
+      '\\u00ad\\u061c\\u200b\\u2028\\u2029\\u2066\\u206f\\ufeff\\ufff9\\u{e0001}');
+  assert.equal(safeText('a\nb\tc größe 日本 😀'), 'a b c größe 日本 😀');
   assert.equal(safeText('x'.repeat(65536), 100).length, 101);
   assert.equal(safeText(undefined), '');
   assert.equal(csvField('=HYPERLINK("x")'), `"'=HYPERLINK(""x"")"`);

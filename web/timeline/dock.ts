@@ -55,6 +55,7 @@ export class Dock {
       (tab as HTMLElement).tabIndex = isOpen || (!panel && i === 0) ? 0 : -1;
     });
     this.element.classList.toggle('open', panel !== undefined);
+    this.element.dataset.panel = name;
     this.body.hidden = panel === undefined;
     if (panel && this.body.firstChild !== panel.element) {
       this.body.textContent = '';

@@ -22,8 +22,8 @@ interface Metric {
 const kMetrics: Metric[] = [
   {
     name: 'busy',
-    label: 'Busy share',
-    meaning: 'share of the time in which the rank executes',
+    label: 'Busy or waiting',
+    meaning: 'share of the time in which the rank executes, also while it waits for others: not who is slow',
   },
   {name: 'events', label: 'Events', meaning: 'events that begin in a column'},
   {

@@ -130,9 +130,14 @@ export class Stage {
     this.invalidate(true, true);
   }
 
-  showLoading(text: string, isError: boolean): void {
-    this.status.textContent = text;
-    this.status.className = isError ? 'load-status error' : 'load-status';
+  // A note is folded: it must not cover what it is about. An empty text shows nothing.
+  showLoading(text: string, kind: 'loading'|'error'|'note'): void {
+    replaceChildren(
+        this.status,
+        kind === 'note'
+            ? element('details', {}, element('summary', {}, 'Note on what is shown'), element('p', {}, text))
+            : text);
+    this.status.className = kind === 'error' ? 'load-status error' : 'load-status';
     this.status.hidden = !text;
   }
 

@@ -9,7 +9,7 @@ import {SpanTile} from '../model/span_tile';
 import {formatBytes, formatState} from '../model/text_format';
 import {kGroupings} from '../model/track_kinds';
 import {formatViewState, kPicksMax, parseViewState} from '../model/view_state';
-import {download, element, notice} from '../widgets/dom';
+import {download, element, notice, replaceChildren} from '../widgets/dom';
 import {MenuItem} from '../widgets/menu';
 import {askText, Modal} from '../widgets/modal';
 import {Navigation, Page} from '../widgets/navigation';
@@ -71,12 +71,16 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private readonly digests = new DigestProgress();
   private overviewAt = 0;
   private isOverviewLoading = false;
+  // Of an address that names a verdict and no window; -1: none.
+  private verdictToShow: number;
+  private readonly notes = element('div', {class: 'warnings', hidden: true});
   private closed = false;
 
   constructor(
       readonly api: ApiClient, readonly toasts: Toasts, private readonly navigation: Navigation, theme: Theme,
       account: HTMLElement, readonly state: TimelineState) {
     const view = parseViewState(location.search);
+    this.verdictToShow = view.from ? -1 : view.verdict;
     state.restore(view, !location.search);
     this.verdicts = new VerdictLoader(api, state, this);
     this.stage = new Stage(this, this);
@@ -96,7 +100,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
         [this.details, new SelectionPanel(this), this.search, this.why, new HeatPanel(this), this.markers, this.table],
         this);
     this.element.append(
-        this.topBar.element, this.warnings(),
+        this.topBar.element, this.notes,
         element('main', {class: 'timeline-main'}, this.stage.element, this.dock.element));
     this.tracksChanged();
     this.stage.topUnit = view.top;
@@ -104,6 +108,7 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     if (state.why) this.verdicts.ask(state.why, state.whyJob, state.verdict);
     void this.loadOverview();
     this.dock.show(panel);
+    this.showNotes(!state.layout.live);
     if (state.layout.live)
       this.watch = new LiveWatch(api, state.captureId, this);
     else
@@ -248,6 +253,9 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
     if (this.dock.shown === 'why' || this.dock.shown === 'heat') this.dock.update();
     this.overlayChanged();
     this.rememberView();
+    const toShow = this.verdictToShow;
+    if (insight) this.verdictToShow = -1;
+    if (insight && toShow >= 0 && toShow < verdicts) this.why.showVerdict(toShow);
   }
 
   tileArrived(tile: SpanTile): void {
@@ -277,11 +285,13 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   loadingChanged(): void {
     const {loader} = this.stage, {problem} = loader;
     if (problem)
-      this.stage.showLoading(sentences(problem.message, problem.hint), true);
+      this.stage.showLoading(sentences(problem.message, problem.hint), 'error');
     else if (this.followProblem)
-      this.stage.showLoading(this.followProblem, true);
+      this.stage.showLoading(this.followProblem, 'error');
+    else if (loader.isLoading)
+      this.stage.showLoading('Loading…', 'loading');
     else
-      this.stage.showLoading(loader.isLoading ? 'Loading…' : sentences(this.stage.cutText), false);
+      this.stage.showLoading(sentences(this.stage.cutText), 'note');
   }
 
   cutChanged(): void {
@@ -353,8 +363,9 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
   private async loadEnd(): Promise<void> {
     try {
       const {state, certificate} = await this.api.capture(this.state.captureId);
-      if (!this.closed)
-        this.topBar.showEnd({state: formatState(state), verdict: safeText(certificate?.verdict ?? '', 500)});
+      if (this.closed) return;
+      this.topBar.showEnd({state: formatState(state), verdict: safeText(certificate?.verdict ?? '', 500)});
+      this.showNotes(state === 'CAPTURE_STATE_COMPLETE');
     } catch {
       // The page *About* shows why the capture cannot be read; here it is just `ended`.
     }
@@ -627,15 +638,20 @@ export class TimelinePage implements Page, TimelineHost, KeyActions, TopBarActio
                 : formatViewState({...parseViewState(query), open: [], hidden: [], closedInstances: [], picks: []})}`);
   }
 
-  private warnings(): HTMLElement {
-    const {warnings} = this.state.layout;
-    if (!warnings.length) return element('div', {hidden: true});
-    return element(
-        'details', {class: 'warnings'},
+  // The capture's warnings. Those of a complete capture change nothing that is seen, so that they are folded.
+  private showNotes(isComplete: boolean): void {
+    const {warnings} = this.state.layout, count = warnings.length;
+    this.notes.hidden = count === 0;
+    this.notes.classList.toggle('quiet', isComplete);
+    const title = count === 1 ? 'One note about this capture' : `${count} notes about this capture`,
+          summary = isComplete ? title
+        : count === 1          ? warnings[0]
+                               : `${title}: ${warnings[0]}`;
+    replaceChildren(
+        this.notes,
         element(
-            'summary', {},
-            warnings.length === 1 ? warnings[0] : `${warnings.length} notes about this capture: ${warnings[0]}`),
-        element('ul', {}, ...warnings.slice(1).map(text => element('li', {}, text))));
+            'details', {}, element('summary', {}, summary),
+            element('ul', {}, ...warnings.slice(isComplete ? 0 : 1).map(text => element('li', {}, text)))));
   }
 }
 

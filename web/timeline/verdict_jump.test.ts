@@ -119,25 +119,40 @@ test('a person’s own pin of a suspect stays', () => {
 
 test('the execution that shows it is chosen without a move, and zoomed to on request', async () => {
   const host = new FakeHost(), jump = jumpOf(host), {viewport} = host.state;
-  host.stored = [kExecution];
-  host.report(
-      {verdicts: [{suspects: suspects(2), sinceNs: '200000001', untilNs: '600000001', execId: '42', opId: '17'}]});
+  host.stored = [{...kExecution, type: 'nrt_execute', start_ns: '399999001', duration_ns: '3000'}, kExecution];
+  host.report({
+    verdicts: [{
+      kind: 'VERDICT_KIND_SLOW_CORE',
+      suspects: suspects(2),
+      sinceNs: '200000001',
+      untilNs: '600000001',
+      stepNs: '1000000',
+      phase: 'device',
+      execId: '42',
+      opId: '17'
+    }]
+  });
   jump.show(0);
   const before = [viewport.from, viewport.to];
   await settled();
-  assert.deepEqual(
-      host.asked[0], {q: 'arg:exec_id=42 arg:op_id=17', streams: '6', from: '200000001', to: '600000002', limit: 1});
+  const q = 'arg:exec_id=42', streams = '6';
+  assert.deepEqual(host.asked, [
+    {q, streams, from: '200000001', to: '600000002', limit: 1},
+    // A step before and after the first event.
+    {q, streams, from: '398999001', to: '401002001', limit: 500}
+  ]);
   assert.deepEqual([host.span?.stream, host.span?.row, host.span?.from, host.span?.to], [6, 17, 4e8, 400001000]);
   assert.deepEqual([viewport.from, viewport.to], before);
-  jump.showCollective(0);
+  jump.showEvidenceOf(0);
   await settled();
-  assert.ok(viewport.from <= 4e8 && viewport.to >= 400001000 && viewport.span < 5000);
+  assert.ok(host.span?.from === 4e8 && host.state.tree.pinned.has(6));
+  assert.ok(viewport.from <= 399999000 && viewport.to >= 400002000 && viewport.span < 5000, 'all of the execution');
 });
 
 test('the collective of a hang is looked for on ranks that wait', async () => {
   const host = new FakeHost();
   host.report({verdicts: [{kind: 'VERDICT_KIND_HANG_NOT_ENTERED', suspects: suspects(2), opId: '17'}]});
-  jumpOf(host).showCollective(0);
+  jumpOf(host).showEvidenceOf(0);
   await settled();
   assert.equal(host.asked[0].streams, '4,5,7,8,9,10,11');
   assert.deepEqual(host.said, ['The event that shows this verdict is not among the stored ones.']);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import {EventEntry} from '../api/api_types';
-import {evidenceQuery, heatMetricOf, PlacedVerdict} from '../model/insight';
+import {EventEntry, EventsReply} from '../api/api_types';
+import {eventOfPhase, evidenceQuery, heatMetricOf, isShownByCollective, PlacedVerdict} from '../model/insight';
 import {parseCount} from '../model/time_base';
 
 import {TimelineHost} from './timeline_host';
@@ -9,8 +9,17 @@ import {TimelineHost} from './timeline_host';
 const kPinnedMax = 4;
 const kExpandedMax = 1;
 const kWitnessesMax = 64;
-// Beside an event that is zoomed to, as a part of its length.
-const kMargin = 1;
+// Beside what is zoomed to, as a part of its length.
+const kMargin = 1, kExecutionMargin = 0.25;
+// Of one execution on one rank.
+const kExecutionEventsMax = 500;
+
+// What shows a verdict: the event to choose, and the stretch to zoom to.
+interface Evidence {
+  event: EventEntry;
+  from: number;
+  to: number;
+}
 
 // Goes from a verdict to the ranks and the time that it names.
 export class VerdictJump {
@@ -33,8 +42,9 @@ export class VerdictJump {
     void this.showEvidence(verdict, false);
   }
 
-  // Zooms to the execution or collective that shows it.
-  showCollective(index: number): void {
+  // Zooms to what shows it on its rank, which is open above its peers: the execution, with the event of the verdict's
+  // phase chosen, or the collective.
+  showEvidenceOf(index: number): void {
     const verdict = this.choose(index);
     if (!verdict) return;
     this.showRanks(verdict);
@@ -79,23 +89,38 @@ export class VerdictJump {
     if (!query || !streams.length) return;
     const abort = this.abort = new AbortController();
     try {
-      const reply = await host.api.events(
-          state.captureId, {
-            q: query,
-            streams: streams.join(','),
-            from: state.base.absolute(verdict.from),
-            to: state.base.absolute(verdict.to + 1),
-            limit: 1
-          },
+      const ask = (streams: number[], from: number, to: number, limit: number): Promise<EventsReply> => host.api.events(
+          state.captureId,
+          {q: query, streams: streams.join(','), from: state.base.absolute(from), to: state.base.absolute(to), limit},
           abort.signal);
+      const {events: [first]} = await ask(streams, verdict.from, verdict.to + 1, 1);
       if (abort.signal.aborted) return;
-      if (reply.events.length)
-        this.showEvent(reply.events[0], zooms);
-      else if (zooms)
-        host.toasts.say('The event that shows this verdict is not among the stored ones.');
+      if (!first) {
+        if (zooms) host.toasts.say('The event that shows this verdict is not among the stored ones.');
+        return;
+      }
+      let evidence = this.evidenceOf(verdict, [first]);
+      if (!isShownByCollective(verdict.message)) {
+        // The other events of the execution are within a step of its first one.
+        const step = parseCount(verdict.message.stepNs) || verdict.to - verdict.from,
+              reply = await ask([first.stream], evidence.from - step, evidence.to + step, kExecutionEventsMax);
+        if (abort.signal.aborted) return;
+        evidence = this.evidenceOf(verdict, [first, ...reply.events]);
+      }
+      this.showEvidenceEvent(evidence, zooms, isShownByCollective(verdict.message) ? kMargin : kExecutionMargin);
     } catch (error) {
-      if (!abort.signal.aborted && zooms) host.toasts.fail('The collective was not found', error);
+      if (!abort.signal.aborted && zooms) host.toasts.fail('What shows the verdict was not found', error);
     }
+  }
+
+  // `events`: at least one, of one execution.
+  private evidenceOf(verdict: PlacedVerdict, events: EventEntry[]): Evidence {
+    const {base} = this.host.state, begins = events.map(event => base.relative(event.start_ns));
+    return {
+      event: eventOfPhase(verdict.message.phase, events) ?? events[0],
+      from: Math.min(...begins),
+      to: Math.max(...events.map((event, i) => begins[i] + parseCount(event.duration_ns)))
+    };
   }
 
   // Where the event is looked for: at the first rank that is named. Ranks that hang may not have entered, those that
@@ -109,9 +134,9 @@ export class VerdictJump {
         .map(stream => stream.number);
   }
 
-  private showEvent(event: EventEntry, zooms: boolean): void {
+  private showEvidenceEvent({event, from: begin, to: end}: Evidence, zooms: boolean, margin: number): void {
     const {host} = this, {base, viewport} = host.state, from = base.relative(event.start_ns),
-          length = parseCount(event.duration_ns), to = from + length;
+          to = from + parseCount(event.duration_ns), beside = margin * (end - begin) + 50;
     host.chooseSpan({
       stream: event.stream,
       row: event.row,
@@ -124,7 +149,7 @@ export class VerdictJump {
       depth: event.depth ?? 0,
       id: event.id
     });
-    if (zooms) viewport.show(from - kMargin * length - 50, to + kMargin * length + 50);
+    if (zooms) viewport.show(begin - beside, end + beside);
     // The window stays: its middle is in view.
     const middle = (viewport.from + viewport.to) / 2;
     host.reveal(event.stream, event.row, zooms ? from : middle, zooms ? to : middle);

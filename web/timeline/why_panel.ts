@@ -6,7 +6,7 @@ import {formatCount, formatDuration, formatMoment, formatUtc} from '../model/tex
 import {parseCount, parseInteger} from '../model/time_base';
 import {copyLine} from '../widgets/copy_line';
 import {button, element, iconButton, notice, replaceChildren} from '../widgets/dom';
-import {stacksSection, verdictBadge, verdictBody} from '../widgets/verdict_parts';
+import {answerNotes, stacksSection, verdictBadge, verdictBody} from '../widgets/verdict_parts';
 
 import {Panel} from './dock';
 import {TimelineHost} from './timeline_host';
@@ -72,6 +72,11 @@ export class WhyPanel implements Panel {
   // Puts the keyboard on the first verdict, or on the panel.
   focus(): void {
     (this.body.querySelector<HTMLElement>('.verdict-tools button') ?? this.whole).focus();
+  }
+
+  // Zooms to what shows the verdict.
+  showVerdict(index: number): void {
+    this.go(() => this.jump.showEvidenceOf(index));
   }
 
   private ask(why: string): void {
@@ -151,7 +156,7 @@ export class WhyPanel implements Panel {
                 'p', {},
                 `${report.judgedText(message)}${message.ruleVersion ? `, rule of ${message.ruleVersion}` : ''}. `,
                 report.waitText(message))),
-        ...(message.warnings ?? []).map(text => element('p', {class: 'why-warning'}, text)),
+        answerNotes(message),
         this.cards.length > 0 && element('ol', {class: 'verdicts', 'aria-label': 'Verdicts'}, ...this.cards),
         more > 0 && element('p', {class: 'faint'}, `${formatCount(more)} more verdicts are not listed.`),
         ...(message.stacks ?? []).map(stacksSection),
@@ -174,11 +179,13 @@ export class WhyPanel implements Panel {
         button('Show ranks and time', () => this.go(() => this.jump.show(index)), {class: 'primary'}),
         report.evidenceQuery(message) !== '' && verdict.streams.length > 0 &&
             button(
-                parseInteger(message.opId) > 0n ? 'Zoom to the collective' : 'Zoom to one execution',
-                () => this.go(() => this.jump.showCollective(index))),
+                report.isShownByCollective(message) ? 'Zoom to the collective' : 'Zoom to one execution',
+                () => this.showVerdict(index)),
         button('Heat map', () => this.jump.showOnHeatMap(index)));
     const length = formatDuration(verdict.to - verdict.from),
-          when = `since ${formatMoment(verdict.from)} (${formatUtc(parseInteger(message.sinceNs))} UTC), for ${length}`;
+          // Nobody needs it to a nanosecond here.
+        when = `since ${formatMoment(Math.round(verdict.from / 1000) * 1000)} (${
+            formatUtc(parseInteger(message.sinceNs))} UTC), for ${length}`;
     return element(
         'li', {class: `verdict-card ${verdict.tone}`},
         element(

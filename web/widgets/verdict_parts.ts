@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import {costShare, ratioText, toneOf, verdictKind} from '../model/insight';
-import {RuledOut, StacksMessage, VerdictMessage} from '../model/insight_types';
+import {costShare, isWhole, ratioText, toneOf, verdictKind} from '../model/insight';
+import {InsightMessage, RuledOut, StacksMessage, VerdictMessage} from '../model/insight_types';
 import {stackLines, stacksTitle} from '../model/stacks';
 import {formatCount, formatDuration, formatUtc} from '../model/text_format';
 import {parseCount, parseInteger} from '../model/time_base';
@@ -58,6 +58,17 @@ export function verdictBody(message: VerdictMessage, when: string): HTMLElement 
               element('span', {}, waitingText(message)), element('span', {}, message.annotation ?? '')),
           message.look && copyLine(message.look, '', 'Copy the command').element),
       ruledOutTable(message.ruledOut));
+}
+
+// The warnings of an answer: folded where all was judged, because they change nothing of it. Null without any.
+export function answerNotes(report: InsightMessage): HTMLElement|null {
+  const warnings = report.warnings ?? [];
+  if (!warnings.length) return null;
+  const list = element('ul', {class: 'sentences'}, ...warnings.map(text => element('li', {}, text)));
+  if (!isWhole(report)) return element('div', {class: 'why-warning'}, list);
+  return element(
+      'details', {class: 'faint'},
+      element('summary', {}, warnings.length === 1 ? 'One note' : `${formatCount(warnings.length)} notes`), list);
 }
 
 // The merged stacks of some workers: the short answer, and the whole tree on demand. Odd ranks stand out.

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -83,7 +84,7 @@ std::string StreamName(std::string name) {
   constexpr size_t kNameBytesMax = limits::kIdentityStringBytesMax - kVersionBytesMax;
   if (!name.starts_with(kDigestMark) && CleanText(name, kNameBytesMax) == name) return name;
   std::string digest = fmt::format("{}{:.{}}/", kDigestMark, Sha256HexOf(name), kDigestDigits);
-  const std::string clean = CleanText(name, name.size());
+  const std::string clean = CleanText(name, std::numeric_limits<size_t>::max());
   // Keeps the end of a long path, which identifies the file better than its beginning.
   size_t begin = clean.size() - std::min(clean.size(), kNameBytesMax - digest.size());
   while (begin < clean.size() && Utf8SequenceBytes(std::string_view(clean).substr(begin)) == 0) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -143,15 +144,18 @@ const ExecutionRow* ExecutionsOf(const CaptureSummary& summary, const BusyShare&
   return nullptr;
 }
 
-// Appends how busy each core was. The least busy come first, because they show where time is lost.
+// Appends how much each core worked. Cores that wait for another one are as busy as that one, or
+// busier, so that the order is that of own work.
 void AppendCores(const CaptureSummary& summary, std::string& out) {
   if (summary.busy.empty()) return;
   std::vector<const BusyShare*> rows;
   for (const BusyShare& row : summary.busy) rows.push_back(&row);
   std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto* a, const auto* b) { return a->busy_ns < b->busy_ns; });
-  out += "\nCores, least busy first\n";
-  TextTable table({"core", "busy", "executions", "median", "p99", "longest"});
+                   [](const auto* a, const auto* b) { return a->own_ns > b->own_ns; });
+  out += "\nCores, most own work first\n";
+  out +=
+      "  own work: time in executions without collectives and barriers; busy: with the waiting\n";
+  TextTable table({"core", "own work", "busy", "executions", "median", "p99", "longest"});
   bool has_runtime = false;
   for (size_t i = 0; i < std::min(rows.size(), kCoresShown); ++i) {
     const bool is_runtime = rows[i]->source == ExecutionSource::kRuntime;
@@ -159,7 +163,8 @@ void AppendCores(const CaptureSummary& summary, std::string& out) {
     const ExecutionRow* executions = ExecutionsOf(summary, *rows[i]);
     const DurationSketch none;
     const DurationSketch& durations = executions == nullptr ? none : executions->durations;
-    table.Add({CoreName(summary, rows[i]->stream),
+    const std::optional<double> own = rows[i]->OwnOf(summary.window_ns());
+    table.Add({CoreName(summary, rows[i]->stream), own ? ShareText(*own) : "-",
                ShareText(rows[i]->Of(summary.window_ns())) + (is_runtime ? "*" : ""),
                CountText(rows[i]->executions), DurationText(durations.QuantileNs(0.5)),
                DurationText(durations.QuantileNs(0.99)), DurationText(durations.max_ns())});
@@ -451,6 +456,8 @@ void AppendTables(const CaptureSummary& summary, Object& out) {
   out.Json("busy", Array(summary.busy, [&](const BusyShare& row, Object& object) {
              object.Count("stream", row.stream).Text("source", SourceName(row.source));
              object.Count("executions", row.executions).Count("busy_ns", row.busy_ns);
+             if (row.own_ns) object.Count("own_ns", *row.own_ns);
+             if (const auto own = row.OwnOf(summary.window_ns())) object.Real("own_share", *own);
              object.Real("share", row.Of(summary.window_ns())).Count("open", row.open);
            }));
   out.Json(

@@ -11,11 +11,15 @@ here=${BASH_SOURCE[0]%/*}
 tap=
 socket=/run/neurontrace/agent.sock
 slurm_bin=/opt/slurm/bin
+kineto=
+traces=
 while IFS='=' read -r key value; do
   case $key in
     TAP) tap=$value ;;
     SOCKET) socket=$value ;;
     SLURM_BIN) slurm_bin=$value ;;
+    KINETO_DIR) kineto=${value//%n/${SLURMD_NODENAME:-}} ;;
+    FRAMEWORK_DIR) traces=${value//%n/${SLURMD_NODENAME:-}} ;;
   esac
 done 2>/dev/null <"$here/neurontrace.conf"
 
@@ -35,6 +39,13 @@ annotate=${tap%/*}/libneurontrace_annotate.so
 if [[ -z ${NVTX_INJECTION64_PATH:-} && -r $annotate ]]; then echo "export NVTX_INJECTION64_PATH=$annotate"; fi
 # Always, as the batch script may have run on another node.
 echo "export NEURONTRACE_AGENT_SOCKET=${socket//%n/${SLURMD_NODENAME:-}}"
+
+# Only with a directory that the task's user can use: without one PyTorch listens to everybody on the node.
+if [[ -n $kineto && -n $traces && -w $kineto && -x $kineto ]]; then
+  echo "export KINETO_USE_DAEMON=1"
+  echo "export KINETO_IPC_SOCKET_DIR=$kineto"
+  echo "export KINETO_ONDEMAND_TRACE_DIR=$traces"
+fi
 
 # The tap reads Slurm's variables itself: job, rank, node. Labels say what people look for, in characters that labels can
 # have.

@@ -31,7 +31,8 @@ struct FrameworkOrder {
   bool with_stacks = false;
 };
 
-// One framework's way of recording on demand: Kineto's daemon protocol for PyTorch. Asks the
+// One framework's way of recording on demand: Kineto's daemon protocol for PyTorch, calls of XLA's
+// ProfilerService for jax and torch_xla. Asks the
 // workers of this node for traces and knows the outcome of each; the files that they write are read
 // by FrameworkSource, which owns the captures and calls every function. On the agent's sequence; no
 // function blocks. Nothing here fails towards the caller: the traces say what went wrong.

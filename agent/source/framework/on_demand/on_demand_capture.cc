@@ -45,7 +45,9 @@ void OnDemandCapture::Begin(const PlannedMoment& moment) {
     for (const WorkerIdentity& worker : known_) {
       absent_.push_back(
           {worker, name, FrameworkTraceState::kFailed,
-           "this agent has no --kineto-dir, so that no worker can ask it for orders"});
+           name == kXlaFramework
+               ? "this agent has no --framework-dir with an absolute path, where traces are kept"
+               : "this agent has no --kineto-dir, so that no worker can ask it for orders"});
     }
   }
 }

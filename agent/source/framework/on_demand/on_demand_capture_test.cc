@@ -93,6 +93,17 @@ TEST_F(OnDemandCaptureTest, AFrameworkWithoutARecorderHasFailedEverywhere) {
   EXPECT_FALSE(capture.IsAwaited());
 }
 
+TEST_F(OnDemandCaptureTest, EachFrameworkHasItsOwnRecorderAndItsOwnReason) {
+  spec_.filter.frameworks = {"pytorch", "xla"};
+  OnDemandCapture capture = Make({&recorder_});
+  capture.Begin({});
+  EXPECT_EQ(recorder_.orders.size(), 1u);
+  const auto traces = capture.Traces();
+  ASSERT_EQ(traces.size(), 2u);
+  EXPECT_EQ(traces[0].framework, "xla");
+  EXPECT_THAT(traces[0].detail, HasSubstr("--framework-dir"));
+}
+
 TEST_F(OnDemandCaptureTest, AWorkerThatJoinsLaterIsTooLate) {
   OnDemandCapture capture = Make({&recorder_});
   capture.Begin({});

@@ -55,6 +55,12 @@
 {{- if and .Values.agent.processScan (not .Values.agent.hostPID) -}}
 {{- fail "agent.processScan requires agent.hostPID=true; set both, or set agent.processScan=false" -}}
 {{- end -}}
+{{- if and .Values.agent.kinetoDir (not .Values.agent.hostPID) -}}
+{{- fail "agent.kinetoDir requires agent.hostPID=true, because the agent identifies senders by their process ids; set both, or set agent.kinetoDir to \"\"" -}}
+{{- end -}}
+{{- if and .Values.agent.kinetoDir (not .Values.agent.frameworkDir) -}}
+{{- fail "agent.kinetoDir requires agent.frameworkDir, the directory of the node that workers write their traces to; set agent.frameworkDir=/var/lib/neurontrace/traces" -}}
+{{- end -}}
 {{- if and .Values.agent.podResources (not .Values.agent.hostPID) -}}
 {{- fail "agent.podResources requires agent.hostPID=true, because processes of other pods hold the devices; set both, or set agent.podResources=false" -}}
 {{- end -}}

@@ -50,13 +50,16 @@ nt_precompiled_headers(nt_precompiled_test EXECUTABLE
 if(NEURONTRACE_UNITY)  # elsewhere each file has to include what it uses
   set(std_headers
     <algorithm> <array> <chrono> <condition_variable> <cstdint> <deque> <filesystem> <fstream> <functional> <map>
-    <memory> <mutex> <optional> <set> <span> <sstream> <string> <string_view> <thread> <unordered_map> <utility>
-    <variant> <vector>)
-  nt_precompiled_headers(nt_precompiled_std HEADERS ${std_headers} <fmt/format.h> DEPS fmt::fmt Threads::Threads)
+    <memory> <mutex> <numeric> <optional> <queue> <set> <span> <sstream> <string> <string_view> <thread> <unordered_map>
+    <unordered_set> <utility> <variant> <vector> <absl/container/flat_hash_map.h> <absl/container/flat_hash_set.h>)
+  nt_precompiled_headers(nt_precompiled_std HEADERS ${std_headers} <absl/status/statusor.h> <fmt/format.h>
+    DEPS fmt::fmt absl::flat_hash_map absl::flat_hash_set absl::statusor Threads::Threads)
 endif()
 nt_precompiled_headers(nt_precompiled_grpc
-  HEADERS <grpcpp/grpcpp.h> <absl/status/statusor.h> ${std_headers}
-  DEPS gRPC::grpc++ absl::statusor Threads::Threads)
+  HEADERS <grpcpp/grpcpp.h> <grpcpp/generic/async_generic_service.h> <grpcpp/impl/codegen/proto_utils.h>
+    <grpcpp/impl/codegen/server_callback_handlers.h> <google/protobuf/map_entry.h> <google/protobuf/reflection_ops.h>
+    <google/protobuf/wire_format.h> <absl/status/statusor.h> ${std_headers}
+  DEPS gRPC::grpc++ absl::flat_hash_map absl::flat_hash_set absl::statusor Threads::Threads)
 
 if(NEURONTRACE_SANITIZE MATCHES "thread")
   add_library(nt_visible_hand_over OBJECT ${CMAKE_SOURCE_DIR}/tests/tsan/visible_hand_over.cc)

@@ -54,11 +54,12 @@ if(NEURONTRACE_UNITY)  # elsewhere each file has to include what it uses
     <unordered_set> <utility> <variant> <vector> <absl/container/flat_hash_map.h> <absl/container/flat_hash_set.h>)
   nt_precompiled_headers(nt_precompiled_std HEADERS ${std_headers} <absl/status/statusor.h> <fmt/format.h>
     DEPS fmt::fmt absl::flat_hash_map absl::flat_hash_set absl::statusor Threads::Threads)
+  # proto/ generates them.
+  set(service_headers <neurontrace/v1/agent_gateway.grpc.pb.h> <neurontrace/v1/operator_service.grpc.pb.h>)
 endif()
 nt_precompiled_headers(nt_precompiled_grpc
-  HEADERS <grpcpp/grpcpp.h> <grpcpp/generic/async_generic_service.h> <grpcpp/impl/codegen/proto_utils.h>
-    <grpcpp/impl/codegen/server_callback_handlers.h> <google/protobuf/map_entry.h> <google/protobuf/reflection_ops.h>
-    <google/protobuf/wire_format.h> <absl/status/statusor.h> ${std_headers}
+  HEADERS <grpcpp/grpcpp.h> <google/protobuf/reflection_ops.h> <google/protobuf/wire_format.h> ${service_headers}
+    <absl/status/statusor.h> ${std_headers}
   DEPS gRPC::grpc++ absl::flat_hash_map absl::flat_hash_set absl::statusor Threads::Threads)
 
 if(NEURONTRACE_SANITIZE MATCHES "thread")

@@ -214,7 +214,7 @@ TEST_F(CommandLineTest, AFileThatIsMissingIsReportedWithItsOption) {
            {"--store", {"view", "01", "--store", "/none"}},
            {"--store", {"why", "01", "--store", "/none"}},
            {"--web-assets", {"view", "--web-assets", "/none"}},
-           {"--tap", {"record", "--tap", "/none", "--", "true"}},
+           {"--tap", {"run", "--tap", "/none", "--", "true"}},
            {"--programs", {"record", "--programs", "/none", "--", "true"}},
            {"--framework-dir", {"record", "--framework-dir", "/none", "--", "true"}},
            {"--program", {"doctor", "--program", "/none"}}}) {

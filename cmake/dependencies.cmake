@@ -11,6 +11,10 @@ find_package(Boost 1.74 REQUIRED)
 find_package(RocksDB REQUIRED)
 find_package(prometheus-cpp REQUIRED)
 find_package(simdjson REQUIRED)
+# What the header has for some x86 processors only, and would be compiled in vain: code for any x86-64 does not call it.
+# The library itself picks what fits the processor.
+target_compile_definitions(simdjson::simdjson INTERFACE
+  SIMDJSON_IMPLEMENTATION_ICELAKE=0 SIMDJSON_IMPLEMENTATION_HASWELL=0 SIMDJSON_IMPLEMENTATION_WESTMERE=0)
 find_package(OpenSSL REQUIRED)
 find_package(CURL REQUIRED)
 find_package(fmt REQUIRED)
@@ -50,13 +54,17 @@ nt_precompiled_headers(nt_precompiled_test EXECUTABLE
 if(NEURONTRACE_UNITY)  # elsewhere each file has to include what it uses
   set(std_headers
     <algorithm> <array> <chrono> <condition_variable> <cstdint> <deque> <filesystem> <fstream> <functional> <map>
-    <memory> <mutex> <optional> <set> <span> <sstream> <string> <string_view> <thread> <unordered_map> <utility>
-    <variant> <vector>)
-  nt_precompiled_headers(nt_precompiled_std HEADERS ${std_headers} <fmt/format.h> DEPS fmt::fmt Threads::Threads)
+    <memory> <mutex> <numeric> <optional> <queue> <set> <span> <sstream> <string> <string_view> <thread> <unordered_map>
+    <unordered_set> <utility> <variant> <vector> <absl/container/flat_hash_map.h> <absl/container/flat_hash_set.h>)
+  nt_precompiled_headers(nt_precompiled_std HEADERS ${std_headers} <absl/status/statusor.h> <fmt/format.h>
+    DEPS fmt::fmt absl::flat_hash_map absl::flat_hash_set absl::statusor Threads::Threads)
+  # proto/ generates them.
+  set(service_headers <neurontrace/v1/agent_gateway.grpc.pb.h> <neurontrace/v1/operator_service.grpc.pb.h>)
 endif()
 nt_precompiled_headers(nt_precompiled_grpc
-  HEADERS <grpcpp/grpcpp.h> <absl/status/statusor.h> ${std_headers}
-  DEPS gRPC::grpc++ absl::statusor Threads::Threads)
+  HEADERS <grpcpp/grpcpp.h> <google/protobuf/reflection_ops.h> <google/protobuf/wire_format.h> ${service_headers}
+    <absl/status/statusor.h> ${std_headers}
+  DEPS gRPC::grpc++ absl::flat_hash_map absl::flat_hash_set absl::statusor Threads::Threads)
 
 if(NEURONTRACE_SANITIZE MATCHES "thread")
   add_library(nt_visible_hand_over OBJECT ${CMAKE_SOURCE_DIR}/tests/tsan/visible_hand_over.cc)

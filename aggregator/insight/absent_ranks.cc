@@ -11,12 +11,12 @@
 #include <string_view>
 #include <utility>
 
+#include "aggregator/insight/verdict_text.h"
 #include "lib/base/clean_text.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr size_t kNameBytesMax = 80;
 // Ranges of ranks, and cores without a rank, in one text.
 constexpr size_t kNamedMax = 8;
 
@@ -113,7 +113,7 @@ std::vector<Refusal> FindAbsentRanks(std::span<const InsightCore> cores,
     job.world = std::max(job.world, core.world_size);
     if (core.worker_gid < 0) {
       job.places.insert(
-          fmt::format("{} nc {}", CleanText(core.instance_id, kNameBytesMax), core.nc_idx));
+          fmt::format("{} nc {}", CleanText(core.instance_id, kInsightNameBytesMax), core.nc_idx));
     } else if (!job.present.contains(core.worker_gid)) {
       job.silent.insert(core.worker_gid);
     }
@@ -121,7 +121,7 @@ std::vector<Refusal> FindAbsentRanks(std::span<const InsightCore> cores,
   std::vector<Refusal> refusals;
   for (const auto& [name, job] : jobs) {
     const std::string of_job =
-        name.empty() ? "" : fmt::format(" of job {}", CleanText(name, kNameBytesMax));
+        name.empty() ? "" : fmt::format(" of job {}", CleanText(name, kInsightNameBytesMax));
     Refusal refusal{.reason = RefusalReason::kCoverage};
     refusal.missing = AbsenceText(of_job, job, refusal.count);
     if (!refusal.missing.empty()) refusals.push_back(std::move(refusal));

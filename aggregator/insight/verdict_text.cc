@@ -12,7 +12,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr size_t kNameBytesMax = 80;
 // Of a sentence of this program.
 constexpr size_t kSentenceBytesMax = 400;
 // Ranges of ranks in one text; the report has all of them.
@@ -20,7 +19,7 @@ constexpr size_t kRangesMax = 8;
 // Models besides the first in one text; the report has all of them.
 constexpr size_t kOtherModelsMax = 4;
 
-std::string Clean(std::string_view text) { return CleanText(text, kNameBytesMax); }
+std::string Clean(std::string_view text) { return CleanText(text, kInsightNameBytesMax); }
 
 // "850 us", "118 ms", "2.31 s": three digits.
 std::string Duration(uint64_t ns) {

@@ -28,6 +28,9 @@ std::string ShortDuration(uint64_t ns);
 // the kind names, and the collective. The number of suspects may change while one fault lasts.
 std::string VerdictKey(const Verdict& verdict, std::span<const InsightCore> cores);
 
+// Bytes of a name from outside in such a text; the rest of a longer one is cut.
+inline constexpr size_t kInsightNameBytesMax = 80;
+
 // The date of the rule that verdicts are made by, as docs/decisions/0044 has it.
 inline constexpr std::string_view kInsightRuleVersion = "2026-11-28.3";
 

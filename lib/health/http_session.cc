@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/health/http_session.h"
 
-#include <boost/asio/post.hpp>
+#include <fmt/format.h>
 
+#include <array>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
 #include <iterator>
 #include <limits>
 #include <string>
+#include <string_view>
 
 namespace neurontrace {
 namespace {
@@ -29,6 +33,25 @@ bool IsOfThisMachine(const asio::ip::address& address) {
   return address.is_loopback();
 }
 
+// Returns the status line and the headers of an answer. They end the connection, as each answer
+// does.
+std::string HeadOf(const HttpAnswer& answer) {
+  const auto reason =
+      http::obsolete_reason(http::int_to_status(static_cast<unsigned>(answer.code)));
+  // Metrics and states must not come from a cache.
+  std::string head =
+      fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nCache-Control: no-store\r\n", answer.code,
+                  std::string_view(reason.data(), reason.size()), answer.content_type);
+  if (!answer.content_security_policy.empty()) {
+    head += fmt::format("Content-Security-Policy: {}\r\nX-Content-Type-Options: nosniff\r\n",
+                        answer.content_security_policy);
+  }
+  if (answer.retry_after_seconds != 0) {
+    head += fmt::format("Retry-After: {}\r\n", answer.retry_after_seconds);
+  }
+  return head + fmt::format("Connection: close\r\nContent-Length: {}\r\n\r\n", answer.body.size());
+}
+
 }  // namespace
 
 Session::~Session() {
@@ -48,9 +71,20 @@ void Session::Begin() {
   // The limit of the body is decided once the head is known; until then there is none.
   parser_.body_limit(std::numeric_limits<uint64_t>::max());
   EndWithin(milliseconds(limits::kHealthRequestMsMax));
-  http::async_read_header(
-      socket_, buffer_, parser_,
-      [self = shared_from_this()](error_code error, size_t) { self->OnHead(error); });
+  ReadSome();
+}
+
+// Beast's async_read_header and async_read are this loop. As one they are compiled once.
+void Session::ReadSome() {
+  parser_.eager(reads_body_);
+  http::async_read_some(
+      socket_, buffer_, parser_, [self = shared_from_this()](error_code error, size_t) {
+        const bool is_done =
+            self->reads_body_ ? self->parser_.is_done() : self->parser_.is_header_done();
+        if (!error && !is_done) return self->ReadSome();
+        if (self->reads_body_) return self->OnBody(error);
+        self->OnHead(error);
+      });
 }
 
 void Session::EndWithin(milliseconds time) {
@@ -107,9 +141,9 @@ void Session::OnHead(error_code error) {
                    .body = "the body must have at most " + std::to_string(bytes_max) + " bytes\n"});
   }
   EndWithin(milliseconds(limits::kHealthRequestMsMax));
-  http::async_read(
-      socket_, buffer_, parser_,
-      [self = shared_from_this()](error_code read_error, size_t) { self->OnBody(read_error); });
+  reads_body_ = true;
+  if (parser_.is_done()) return OnBody({});
+  ReadSome();
 }
 
 void Session::OnBody(error_code error) {
@@ -125,31 +159,14 @@ void Session::Reply() {
 }
 
 void Session::Answer(HttpAnswer answer) {
-  // 11 means HTTP/1.1.
-  reply_.version(11);
-  reply_.result(static_cast<unsigned>(answer.code));
-  reply_.set(http::field::content_type, answer.content_type);
-  // Metrics and states must not come from a cache.
-  reply_.set(http::field::cache_control, "no-store");
-  if (!answer.content_security_policy.empty()) {
-    reply_.set("Content-Security-Policy", answer.content_security_policy);
-    reply_.set("X-Content-Type-Options", "nosniff");
-  }
-  if (answer.retry_after_seconds != 0) {
-    reply_.set(http::field::retry_after, std::to_string(answer.retry_after_seconds));
-  }
-  reply_.keep_alive(false);
-  reply_.content_length(answer.body.size());
-  if (request_.method != "HEAD") reply_.body() = std::move(answer.body);
-  EndWithin(milliseconds(limits::kHealthAnswerMsMax));
+  head_ = HeadOf(answer);
   // An answer to HEAD has the length of the body, but not the body.
-  serializer_.emplace(reply_);
-  auto done = [self = shared_from_this()](error_code error, size_t) { self->Finish(error); };
-  if (request_.method == "HEAD") {
-    http::async_write_header(socket_, *serializer_, std::move(done));
-  } else {
-    http::async_write(socket_, *serializer_, std::move(done));
-  }
+  if (request_.method != "HEAD") body_ = std::move(answer.body);
+  EndWithin(milliseconds(limits::kHealthAnswerMsMax));
+  asio::async_write(socket_,
+                    std::array{asio::const_buffer(head_.data(), head_.size()),
+                               asio::const_buffer(body_.data(), body_.size())},
+                    [self = shared_from_this()](error_code error, size_t) { self->Finish(error); });
 }
 
 void Session::Finish(error_code error) {

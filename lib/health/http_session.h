@@ -5,11 +5,14 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "lib/health/http_server.h"
@@ -50,6 +53,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Cancels the pending operation after this time, and repeatedly until the step changes.
   void CancelAfter(std::chrono::milliseconds time);
 
+  // Reads on until the head, or the body if `reads_body_`, is complete.
+  void ReadSome();
   // Called when the head was read, or could not be.
   void OnHead(boost::system::error_code error);
   // Called when the body was read, or its time is over.
@@ -82,10 +87,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // Parses into its own memory; the body moves to `request_`.
   boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
   HttpServerRequest request_;
-  boost::beast::http::response<boost::beast::http::string_body> reply_;
-  // Refers to `reply_`; both live until the answer is written.
-  std::optional<boost::beast::http::response_serializer<boost::beast::http::string_body>>
-      serializer_;
+  bool reads_body_ = false;
+  // The answer; both live until it is written.
+  std::string head_;
+  std::string body_;
   // Holds bytes that nobody reads, see Linger.
   std::array<char, 1'024> unwanted_;
 };

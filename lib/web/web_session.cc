@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/web/web_session.h"
 
+#include <fmt/format.h>
 #include <zlib.h>
 
+#include <array>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
+#include <cassert>
 #include <utility>
 
 namespace neurontrace {
@@ -15,8 +18,6 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-// HTTP/1.1 in the form that Beast takes.
-constexpr unsigned kHttp11 = 11;
 // How much of a refused request is read and dropped at a time.
 constexpr size_t kDiscardBytes = 16u << 10;
 // gzip instead of zlib's own frame.
@@ -77,13 +78,20 @@ std::string PeerText(const asio::ip::tcp::endpoint& peer) {
   return "ipv6:[" + address.to_string() + "]:" + port;
 }
 
-template <typename Message>
-void SetHead(const WebReply& reply, bool keeps_alive, Message& head) {
-  head.version(kHttp11);
-  head.result(static_cast<unsigned>(reply.status));
-  head.set(http::field::content_type, reply.content_type);
-  for (const auto& [name, value] : reply.headers) head.insert(name, value);
-  head.keep_alive(keeps_alive);
+// Returns the status line and the headers of an answer, up to its body.
+std::string HeadOf(const WebReply& reply, bool keeps_alive) {
+  const auto reason =
+      http::obsolete_reason(http::int_to_status(static_cast<unsigned>(reply.status)));
+  std::string head =
+      fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", reply.status,
+                  std::string_view(reason.data(), reason.size()), reply.content_type);
+  for (const auto& [name, value] : reply.headers) {
+    assert(value.find_first_of("\r\n") == std::string::npos);
+    head += fmt::format("{}: {}\r\n", name, value);
+  }
+  if (!keeps_alive) head += "Connection: close\r\n";
+  if (reply.stream != nullptr) return head + "Transfer-Encoding: chunked\r\n\r\n";
+  return head + fmt::format("Content-Length: {}\r\n\r\n", reply.body.size());
 }
 
 }  // namespace
@@ -128,11 +136,19 @@ void WebSession::ReadHead() {
   parser_->body_limit(limits::kWebBodyBytesMax);
   request_ = {};
   ExpireAfter(requests_ == 0 ? shared_.session_limits.request_ms : shared_.session_limits.idle_ms);
-  http::async_read_header(stream_, buffer_, *parser_,
-                          [self = shared_from_this()](error_code error, size_t bytes) {
-                            self->shared_.counters.received_bytes += bytes;
-                            self->HandleHead(error);
-                          });
+  ReadSome();
+}
+
+// Beast's async_read_header and async_read are this loop. As one they compile TCP and TLS once.
+void WebSession::ReadSome() {
+  parser_->eager(reads_body_);
+  http::async_read_some(stream_, buffer_, *parser_,
+                        [self = shared_from_this()](error_code error, size_t bytes) {
+                          self->shared_.counters.received_bytes += bytes;
+                          if (self->reads_body_) return self->HandleBody(error);
+                          if (!error && !self->parser_->is_header_done()) return self->ReadSome();
+                          self->HandleHead(error);
+                        });
 }
 
 void WebSession::HandleHead(error_code error) {
@@ -158,11 +174,12 @@ void WebSession::ReadBody() {
     self->is_late_ = true;
     self->stream_.tcp().cancel();
   });
-  http::async_read(stream_, buffer_, *parser_,
-                   [self = shared_from_this()](error_code read, size_t bytes) {
-                     self->shared_.counters.received_bytes += bytes;
-                     self->HandleRequest(read);
-                   });
+  HandleBody({});
+}
+
+void WebSession::HandleBody(error_code error) {
+  if (!error && !parser_->is_done()) return ReadSome();
+  HandleRequest(error);
 }
 
 void WebSession::HandleRequest(error_code error) {
@@ -213,45 +230,32 @@ void WebSession::Refuse(int status, std::string why) {
 }
 
 void WebSession::WriteReply(WebReply reply) {
-  if (reply.stream != nullptr) {
-    stream_head_ = {};
-    SetHead(reply, keeps_alive_, stream_head_);
-    stream_head_.chunked(true);
-    pieces_ = std::move(reply.stream);
-    piece_ = std::move(reply.body);
-    return WriteStreamHead();
-  }
-  reply_ = {};
-  SetHead(reply, keeps_alive_, reply_);
-  reply_.content_length(reply.body.size());
-  if (request_.method != "HEAD") reply_.body() = std::move(reply.body);
-  WriteWhole();
-}
-
-void WebSession::WriteWhole() {
-  ExpireAfter(shared_.session_limits.unread_ms);
-  serializer_.emplace(reply_);
-  auto done = [self = shared_from_this()](error_code error, size_t bytes) {
-    self->CountSent(bytes);
-    self->FinishReply(error);
-  };
+  head_ = HeadOf(reply, keeps_alive_);
+  pieces_ = std::move(reply.stream);
+  if (pieces_ != nullptr) return WritePiece(WebStream::Next::kMore, std::move(reply.body));
   // An answer to HEAD has the length of the body, but not the body.
-  if (request_.method == "HEAD") {
-    http::async_write_header(stream_, *serializer_, std::move(done));
-  } else {
-    http::async_write(stream_, *serializer_, std::move(done));
-  }
+  piece_ = request_.method == "HEAD" ? "" : std::move(reply.body);
+  Write("");
 }
 
-void WebSession::WriteStreamHead() {
+void WebSession::Write(std::string_view tail) {
   ExpireAfter(shared_.session_limits.unread_ms);
-  stream_serializer_.emplace(stream_head_);
-  http::async_write_header(stream_, *stream_serializer_,
-                           [self = shared_from_this()](error_code error, size_t bytes) {
-                             self->CountSent(bytes);
-                             if (error) return self->Close();
-                             self->WritePiece(WebStream::Next::kMore, std::move(self->piece_));
-                           });
+  asio::async_write(stream_,
+                    std::array{asio::const_buffer(head_.data(), head_.size()),
+                               asio::const_buffer(piece_.data(), piece_.size()),
+                               asio::const_buffer(tail.data(), tail.size())},
+                    [self = shared_from_this()](error_code error, size_t bytes) {
+                      self->HandleWritten(error, bytes);
+                    });
+}
+
+void WebSession::HandleWritten(error_code error, size_t bytes) {
+  shared_.counters.sent_bytes += bytes;
+  if (error) return Close();
+  head_.clear();
+  if (pieces_ == nullptr) return FinishReply();
+  stream_.tcp().expires_never();
+  ReadPiece();
 }
 
 void WebSession::ReadPiece() {
@@ -269,30 +273,19 @@ void WebSession::ReadPiece() {
 void WebSession::WritePiece(WebStream::Next next, std::string piece) {
   // Without the last chunk the client knows that something is missing.
   if (next == WebStream::Next::kFailed) return Close();
-  ExpireAfter(shared_.session_limits.unread_ms);
-  if (next == WebStream::Next::kEnd) {
-    asio::async_write(stream_, http::make_chunk_last(),
-                      [self = shared_from_this()](error_code error, size_t bytes) {
-                        self->CountSent(bytes);
-                        self->pieces_.reset();
-                        self->FinishReply(error);
-                      });
-    return;
-  }
-  // An empty chunk would end the answer.
-  if (piece.empty()) return ReadPiece();
   piece_ = std::move(piece);
-  asio::async_write(stream_, http::make_chunk(asio::buffer(piece_)),
-                    [self = shared_from_this()](error_code error, size_t bytes) {
-                      self->CountSent(bytes);
-                      if (error) return self->Close();
-                      self->stream_.tcp().expires_never();
-                      self->ReadPiece();
-                    });
+  if (next == WebStream::Next::kEnd) {
+    pieces_.reset();
+    piece_.clear();
+  } else if (piece_.empty()) {
+    // An empty chunk would end the answer.
+    return head_.empty() ? ReadPiece() : Write("");
+  }
+  head_ += fmt::format("{:x}\r\n", piece_.size());
+  Write("\r\n");
 }
 
-void WebSession::FinishReply(error_code error) {
-  if (error) return Close();
+void WebSession::FinishReply() {
   if (is_refused_) return Linger();
   if (!keeps_alive_) return End();
   ReadHead();

@@ -4,12 +4,15 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lib/trace/web_limits.h"
 #include "lib/web/web_connection.h"
@@ -54,27 +57,32 @@ class WebSession : public std::enable_shared_from_this<WebSession> {
 
  private:
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
-  using Head = boost::beast::http::response<boost::beast::http::string_body>;
 
   // Does the handshake of TLS.
   void ShakeHands();
   void ReadHead();
+  // Reads on until the head, or the body if `reads_body_`, is complete.
+  void ReadSome();
   // Called when the head was read, or could not be.
   void HandleHead(boost::system::error_code error);
   void ReadBody();
+  // Called when the body, or a part of it, was read, or could not be.
+  void HandleBody(boost::system::error_code error);
   // Called when the whole request was read, or could not be.
   void HandleRequest(boost::system::error_code error);
   // Answers without the handler and ends the connection.
   void Refuse(int status, std::string why);
   // Starts to write an answer of the handler.
   void WriteReply(WebReply reply);
-  void WriteWhole();
-  void WriteStreamHead();
+  // Writes `head_`, `piece_` and `tail`, which is a constant.
+  void Write(std::string_view tail);
+  // Called when that is written, or could not be.
+  void HandleWritten(boost::system::error_code error, size_t bytes);
   // Lets a thread of the pool make the next piece.
   void ReadPiece();
   void WritePiece(WebStream::Next next, std::string piece);
   // Called when an answer is written: waits for the next request, or ends.
-  void FinishReply(boost::system::error_code error);
+  void FinishReply();
   // Ends the connection after a whole answer, which TLS says to the client.
   void End();
   // Ends the connection after a refusal: reads what the client still sends, and drops it.
@@ -84,7 +92,6 @@ class WebSession : public std::enable_shared_from_this<WebSession> {
   void Close();
   // Limits the next operation.
   void ExpireAfter(int ms) { stream_.tcp().expires_after(std::chrono::milliseconds(ms)); }
-  void CountSent(size_t bytes) { shared_.counters.sent_bytes += bytes; }
   // Counts a request that the handler has answered. Any thread.
   void CountAnswer(std::chrono::nanoseconds took);
 
@@ -100,15 +107,10 @@ class WebSession : public std::enable_shared_from_this<WebSession> {
   boost::beast::flat_buffer buffer_{limits::kWebHeadBytesMax + limits::kWebBodyBytesMax};
   std::optional<Parser> parser_;
   WebRequest request_;
-  Head reply_;
-  std::optional<boost::beast::http::response_serializer<boost::beast::http::string_body>>
-      serializer_;
-  // The streamed form of an answer: head, then chunks of `piece_`.
-  boost::beast::http::response<boost::beast::http::empty_body> stream_head_;
-  std::optional<boost::beast::http::response_serializer<boost::beast::http::empty_body>>
-      stream_serializer_;
-  std::unique_ptr<WebStream> pieces_;
+  // What is being written: the head of an answer, or of a chunk or both, and its body or a piece.
+  std::string head_;
   std::string piece_;
+  std::unique_ptr<WebStream> pieces_;  // the rest of an answer that is streamed
   bool keeps_alive_ = false;
   bool is_refused_ = false;
   size_t discards_ = 0;  // bytes that Discard may still read

@@ -25,6 +25,7 @@ class FrameworkXlaTest(FleetCase):
         self.traces = self.fleet.dir / "traces"
         self.traces.mkdir()
         self.start_instances("i-1", agent_options=("--framework-dir", self.traces))
+        self.fleet.wait_for_planning(1)
 
     def start_xla(self, kind):
         tests = self.fleet.build / "tests"

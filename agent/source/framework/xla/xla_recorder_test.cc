@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 using State = FrameworkTraceState;
 using Kind = XlaAnswer::Kind;
 
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kSecondNs = 1'000'000'000;
 
 // Servers of workers, whose answers a test gives.
 class FakeXlaCalls final : public XlaCalls {
@@ -77,11 +77,11 @@ class XlaRecorderTest : public ::testing::Test {
   static WorkerIdentity Worker(uint32_t pid) {
     return {.instance_id = "i-1", .boot_id = "boot", .pid = pid, .start_time_ticks = pid * 10};
   }
-  FrameworkOrder Order(std::vector<WorkerIdentity> workers, uint64_t ahead_ns = 7 * kSecond) {
+  FrameworkOrder Order(std::vector<WorkerIdentity> workers, uint64_t ahead_ns = 7 * kSecondNs) {
     return {.capture_id = capture_,
             .workers = std::move(workers),
             .begin_realtime_ns = clock_.RealtimeNs() + ahead_ns,
-            .duration_ns = 20 * kSecond};
+            .duration_ns = 20 * kSecondNs};
   }
   void Pass(uint64_t ns) {
     clock_.AdvanceNs(ns);
@@ -125,8 +125,8 @@ TEST_F(XlaRecorderTest, AsksEachWorkerAtItsPortForThePlannedMoment) {
   const XlaOrder& asked = calls_->open.at(SessionOf(41));
   EXPECT_EQ(asked.address, "ipv4:127.0.0.1:9041");
   EXPECT_EQ(asked.begin_realtime_ns, order.begin_realtime_ns);
-  EXPECT_EQ(asked.duration_ns, 20 * kSecond);
-  EXPECT_EQ(asked.timeout_ns, 27 * kSecond + limits::kFrameworkFileWaitNs);
+  EXPECT_EQ(asked.duration_ns, 20 * kSecondNs);
+  EXPECT_EQ(asked.timeout_ns, 27 * kSecondNs + limits::kFrameworkFileWaitNs);
   EXPECT_TRUE(asked.with_stacks);
   EXPECT_EQ(StateOf(40), State::kAsked);
   EXPECT_EQ(metrics_.xla_orders, 2u);
@@ -134,7 +134,7 @@ TEST_F(XlaRecorderTest, AsksEachWorkerAtItsPortForThePlannedMoment) {
 
 TEST_F(XlaRecorderTest, ASavedAnswerIsSeenOnceItsFileIs) {
   recorder_->Begin(Order({Worker(40), Worker(41)}));
-  Pass(27 * kSecond);
+  Pass(27 * kSecondNs);
   recorder_->Stop(capture_);
   EXPECT_THAT(calls_->ended, IsEmpty()) << "it ends by itself";
   calls_->Answer(SessionOf(40), {Kind::kSaved, absl::OkStatus(), 9});
@@ -152,7 +152,7 @@ TEST_F(XlaRecorderTest, ASavedAnswerIsSeenOnceItsFileIs) {
 
 TEST_F(XlaRecorderTest, AWorkerThatWritesItsFileItselfIsWaitedFor) {
   recorder_->Begin(Order({Worker(40), Worker(41)}));
-  Pass(28 * kSecond);
+  Pass(28 * kSecondNs);
   recorder_->Stop(capture_);
   calls_->Answer(SessionOf(40), {Kind::kWithout});
   calls_->Answer(SessionOf(41), {Kind::kWithout});
@@ -211,7 +211,7 @@ TEST_F(XlaRecorderTest, EachFailureHasItsOutcome) {
   EXPECT_EQ(unknown.state, State::kNotListening);
   EXPECT_THAT(unknown.detail, HasSubstr("ipv4:127.0.0.1:9040 is not XLA's"));
   EXPECT_EQ(TraceAfter(absl::UnavailableError("refused")).state, State::kNotListening);
-  const FrameworkTrace dead = TraceAfter(absl::UnavailableError("reset"), 8 * kSecond);
+  const FrameworkTrace dead = TraceAfter(absl::UnavailableError("reset"), 8 * kSecondNs);
   EXPECT_EQ(dead.state, State::kNotSeen);
   EXPECT_THAT(dead.detail, HasSubstr("before its answer: reset"));
   const FrameworkTrace large = TraceAfter(absl::ResourceExhaustedError("larger than max"));
@@ -229,13 +229,13 @@ TEST_F(XlaRecorderTest, AnswersThatAreNotKeptHaveFailed) {
   calls_->Answer(SessionOf(41), {Kind::kNotSaved, absl::ResourceExhaustedError("no space"), 5});
   EXPECT_EQ(StateOf(41), State::kFailed);
   EXPECT_THAT(TraceOf(41).detail, HasSubstr("no space"));
-  Pass(600 * kSecond);
+  Pass(600 * kSecondNs);
   EXPECT_EQ(StateOf(40), State::kFailed) << "an outcome is final";
 }
 
 TEST_F(XlaRecorderTest, AStoppedCaptureEndsItsSessions) {
   recorder_->Begin(Order({Worker(40), Worker(41)}));
-  Pass(9 * kSecond);
+  Pass(9 * kSecondNs);
   recorder_->Stop(capture_);
   recorder_->Stop(capture_);
   EXPECT_THAT(calls_->ended, ElementsAre(SessionOf(40), SessionOf(41)));

@@ -69,11 +69,10 @@ enum class DerivedField : uint8_t {
   kProcess,
   // step_num of JAX's StepTraceAnnotation.
   kStepNumber,
-  // payload: the number that an annotation carries.
+  // payload: the number that an annotation carries. The last one: kDerivedFields counts to it.
   kPayload,
 };
-// The number of values of DerivedField.
-inline constexpr size_t kDerivedFields = 19;
+inline constexpr size_t kDerivedFields = static_cast<size_t>(DerivedField::kPayload) + 1;
 
 // For one shape, the index of the key of each field, or kNone. A plain value.
 struct ShapeFields {

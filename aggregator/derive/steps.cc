@@ -4,7 +4,6 @@
 #include <strings.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <tuple>
 
@@ -28,14 +27,6 @@ bool IsBefore(const Step& a, const Step& b) {
   return key(a) < key(b);
 }
 
-// Returns the number that the whole text is, or nullopt.
-std::optional<uint64_t> WholeText(std::string_view text) {
-  uint64_t number = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (end.ec != std::errc{} || end.ptr != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 // Returns whether the text begins with "step", with letters of either case.
 bool BeginsWithStep(std::string_view text) {
   return text.size() >= kStep.size() && strncasecmp(text.data(), kStep.data(), kStep.size()) == 0;
@@ -47,7 +38,7 @@ bool BeginsWithStep(std::string_view text) {
 std::optional<uint64_t> ProfilerStepNumber(std::string_view name) {
   if (!name.starts_with(kStepPrefix)) return std::nullopt;
   name.remove_prefix(kStepPrefix.size());
-  return WholeText(name);
+  return NumberInText(name);
 }
 
 std::optional<uint64_t> AnnotatedStepNumber(std::string_view name, std::string_view category,
@@ -61,7 +52,7 @@ std::optional<uint64_t> AnnotatedStepNumber(std::string_view name, std::string_v
   name.remove_prefix(kStep.size());
   // "steps 3" and "step size 3" are none.
   while (!name.empty() && kBetween.find(name.front()) != kBetween.npos) name.remove_prefix(1);
-  return WholeText(name);
+  return NumberInText(name);
 }
 
 // Finds process ids that two workers of an instance share.

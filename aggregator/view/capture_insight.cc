@@ -170,7 +170,7 @@ absl::StatusOr<v1::InsightReport> CaptureInsight::Explain(const CaptureRecord& r
   if (layout.is_live()) {
     report.add_warnings("the capture still runs: this is the answer for what is stored so far");
   }
-  RETURN_IF_ERROR(DescribeAnnotations(stored, layout, cancelled, report));
+  RETURN_IF_ERROR(DescribeAnnotations(stored, layout, observer, report));
   return report;
 }
 

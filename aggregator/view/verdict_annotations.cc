@@ -223,8 +223,7 @@ std::string DescribeExcess(const AnnotatedTimes& read, const Selection& selectio
 }  // namespace
 
 absl::Status DescribeAnnotations(ChunkSource& source, const CaptureLayout& layout,
-                                 const std::function<bool()>& cancelled,
-                                 v1::InsightReport& report) {
+                                 ExplainObserver* observer, v1::InsightReport& report) {
   size_t described = 0;
   uint64_t left_out = 0;
   uint64_t chunks_refused = 0;
@@ -242,7 +241,11 @@ absl::Status DescribeAnnotations(ChunkSource& source, const CaptureLayout& layou
     AnnotatedTimes times(verdict.since_ns(), verdict.until_ns());
     const auto summary =
         RunExporter(selected, times, reading, /*takes_host_samples=*/false,
-                    [&](const ExportProgress&) { return !cancelled || !cancelled(); });
+                    [&](const ExportProgress& progress) {
+                      // The window itself has been read: progress stays complete.
+                      return observer == nullptr ||
+                             observer->OnRead(progress.chunks_total, progress.chunks_total);
+                    });
     if (!summary.ok()) return summary.status();
     left_out += times.ranges_left_out();
     chunks_refused += selected.chunks_refused();

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
 #include "absl/status/status.h"
+#include "aggregator/operator/capture_explainer.h"
 #include "aggregator/operator/insight_message.h"
 #include "aggregator/timeline/chunk_source.h"
 #include "aggregator/view/capture_layout.h"
@@ -28,8 +28,9 @@ inline constexpr size_t kAnnotatedPeersMin = 3;
 // remain without. What the rule names does not depend on it.
 //
 // Reads only streams of annotations, on the calling thread and two more. Adds a warning for what a
-// limit left out. Fails with CANCELLED and with errors of the source. Any thread.
+// limit left out. The observer may end it, and may be
+// null. Fails with CANCELLED and with errors of the source. Any thread.
 absl::Status DescribeAnnotations(ChunkSource& source, const CaptureLayout& layout,
-                                 const std::function<bool()>& cancelled, v1::InsightReport& report);
+                                 ExplainObserver* observer, v1::InsightReport& report);
 
 }  // namespace neurontrace

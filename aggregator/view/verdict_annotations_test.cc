@@ -18,8 +18,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uint64_t kMs = 1'000'000;
-constexpr uint64_t kStepNs = 100 * kMs;
+constexpr uint64_t kMillisecondNs = 1'000'000;
+constexpr uint64_t kStepNs = 100 * kMillisecondNs;
 constexpr uint64_t kSteps = 10;
 
 class VerdictAnnotationsTest : public StoredCaptureFixture {
@@ -38,16 +38,16 @@ class VerdictAnnotationsTest : public StoredCaptureFixture {
   }
   // A worker of the job, whose steps have a range `loading` of this length among others.
   void StoreWorker(uint32_t pid, uint64_t loading_ns, const std::string& loading = "load") {
-    script_.Span("nc_exec_running", kStoredNs, kStoredNs + kMs, ++tracking_id_);
+    script_.Span("nc_exec_running", kStoredNs, kStoredNs + kMillisecondNs, ++tracking_id_);
     StoreOnlyChunk(StreamOf(pid, StreamKind::kNeuronCore));
     for (uint64_t i = 0; i < kSteps; ++i) {
       const uint64_t begin_ns = kStoredNs + i * kStepNs;
       // Peers wait in "backward" for as long as the slow worker loads.
-      const uint64_t loaded_ns = begin_ns + kMs + loading_ns;
+      const uint64_t loaded_ns = begin_ns + kMillisecondNs + loading_ns;
       Range("step " + std::to_string(i), begin_ns, begin_ns + kStepNs);
-      Range("forward", begin_ns + kMs, loaded_ns + 5 * kMs);
-      Range(loading, begin_ns + kMs, loaded_ns);
-      Range("backward", loaded_ns + 5 * kMs, begin_ns + kStepNs - kMs);
+      Range("forward", begin_ns + kMillisecondNs, loaded_ns + 5 * kMillisecondNs);
+      Range(loading, begin_ns + kMillisecondNs, loaded_ns);
+      Range("backward", loaded_ns + 5 * kMillisecondNs, begin_ns + kStepNs - kMillisecondNs);
     }
     StoreOnlyChunk(StreamOf(pid, StreamKind::kAnnotation));
   }
@@ -59,7 +59,7 @@ class VerdictAnnotationsTest : public StoredCaptureFixture {
     core.set_pid(pid);
     verdict.set_since_ns(kStoredNs);
     verdict.set_until_ns(kStoredNs + kSteps * kStepNs);
-    verdict.set_total_cost_ns(kSteps * 28 * kMs);
+    verdict.set_total_cost_ns(kSteps * 28 * kMillisecondNs);
     return verdict;
   }
   // Returns the sentence about the verdict.
@@ -80,7 +80,8 @@ class VerdictAnnotationsTest : public StoredCaptureFixture {
 };
 
 TEST_F(VerdictAnnotationsTest, NamesTheRangeWithTheExcess) {
-  for (uint32_t pid = 1; pid <= 4; ++pid) StoreWorker(pid, pid == 2 ? 31 * kMs : 3 * kMs);
+  for (uint32_t pid = 1; pid <= 4; ++pid)
+    StoreWorker(pid, pid == 2 ? 31 * kMillisecondNs : 3 * kMillisecondNs);
   EXPECT_EQ(Describe(MakeVerdict(2)),
             "in the annotated range 'load': 310 ms, and 30 ms at the median of 3 workers");
   EXPECT_EQ(report_.warnings_size(), 0);
@@ -88,33 +89,35 @@ TEST_F(VerdictAnnotationsTest, NamesTheRangeWithTheExcess) {
 
 TEST_F(VerdictAnnotationsTest, ARangeThatPeersLackTakesThemNoTime) {
   for (uint32_t pid = 1; pid <= 4; ++pid) {
-    StoreWorker(pid, pid == 2 ? 31 * kMs : 3 * kMs, pid == 2 ? "save\x01" : "load");
+    StoreWorker(pid, pid == 2 ? 31 * kMillisecondNs : 3 * kMillisecondNs,
+                pid == 2 ? "save\x01" : "load");
   }
   EXPECT_THAT(Describe(MakeVerdict(2)), HasSubstr("310 ms, and 0 us at the median"));
 }
 
 TEST_F(VerdictAnnotationsTest, OnlyTheTimeOfTheVerdictCounts) {
-  for (uint32_t pid = 1; pid <= 4; ++pid) StoreWorker(pid, pid == 2 ? 31 * kMs : 3 * kMs);
+  for (uint32_t pid = 1; pid <= 4; ++pid)
+    StoreWorker(pid, pid == 2 ? 31 * kMillisecondNs : 3 * kMillisecondNs);
   v1::Verdict verdict = MakeVerdict(2);
-  verdict.set_since_ns(kStoredNs + 4 * kStepNs + 11 * kMs);  // within the range
+  verdict.set_since_ns(kStoredNs + 4 * kStepNs + 11 * kMillisecondNs);  // within the range
   verdict.set_until_ns(kStoredNs + 6 * kStepNs);
-  verdict.set_total_cost_ns(28 * kMs);
+  verdict.set_total_cost_ns(28 * kMillisecondNs);
   EXPECT_THAT(Describe(verdict), HasSubstr("'load': 52 ms, and 3 ms at"));
 }
 
 TEST_F(VerdictAnnotationsTest, ReportsThatNoRangeExplainsTheCost) {
-  for (uint32_t pid = 1; pid <= 4; ++pid) StoreWorker(pid, 3 * kMs);
+  for (uint32_t pid = 1; pid <= 4; ++pid) StoreWorker(pid, 3 * kMillisecondNs);
   EXPECT_EQ(Describe(MakeVerdict(2)), "no annotated range has half of it, compared with 3 workers");
 }
 
 TEST_F(VerdictAnnotationsTest, TimeOutsideOfInnerRangesIsThatOfTheStep) {
   for (uint32_t pid = 1; pid <= 4; ++pid) {
-    script_.Span("nc_exec_running", kStoredNs, kStoredNs + kMs, ++tracking_id_);
+    script_.Span("nc_exec_running", kStoredNs, kStoredNs + kMillisecondNs, ++tracking_id_);
     StoreOnlyChunk(StreamOf(pid, StreamKind::kNeuronCore));
     for (uint64_t i = 0; i < kSteps; ++i) {
       const uint64_t begin_ns = kStoredNs + i * kStepNs;
-      Range("step " + std::to_string(i), begin_ns, begin_ns + 90 * kMs);
-      Range("forward", begin_ns, begin_ns + (pid == 2 ? 40 : 70) * kMs);
+      Range("step " + std::to_string(i), begin_ns, begin_ns + 90 * kMillisecondNs);
+      Range("forward", begin_ns, begin_ns + (pid == 2 ? 40 : 70) * kMillisecondNs);
     }
     StoreOnlyChunk(StreamOf(pid, StreamKind::kAnnotation));
   }
@@ -122,9 +125,10 @@ TEST_F(VerdictAnnotationsTest, TimeOutsideOfInnerRangesIsThatOfTheStep) {
 }
 
 TEST_F(VerdictAnnotationsTest, ComparesOnlyWithEnoughPeersAndOnlyCodeOfTheHost) {
-  for (uint32_t pid = 1; pid <= 3; ++pid) StoreWorker(pid, pid == 2 ? 31 * kMs : 3 * kMs);
+  for (uint32_t pid = 1; pid <= 3; ++pid)
+    StoreWorker(pid, pid == 2 ? 31 * kMillisecondNs : 3 * kMillisecondNs);
   EXPECT_EQ(Describe(MakeVerdict(2)), "") << "two peers";
-  StoreWorker(4, 3 * kMs);
+  StoreWorker(4, 3 * kMillisecondNs);
   EXPECT_NE(Describe(MakeVerdict(2)), "");
   EXPECT_EQ(Describe(MakeVerdict(5)), "") << "a suspect without annotations";
   EXPECT_EQ(Describe(MakeVerdict(2, v1::VERDICT_KIND_SLOW_CORE)), "");

@@ -33,7 +33,7 @@ class AnnotationsTest(FleetCase):
 
     def record(self, kind):
         """Records a worker that annotates; returns its pid, the capture and the events of the JSON export."""
-        self.start_instances()
+        self.start_instances("i-0001")
         worker, truth = self.start_annotated(kind)
         self.fleet.wait_for_workers(1)
         capture_id = self.start_capture()
@@ -53,7 +53,7 @@ class AnnotationsTest(FleetCase):
 
     def read_json(self, capture_id, name="annotated"):
         path = self.fleet.dir / f"{name}.json"
-        self.fleet.cli("export", capture_id, "--format", "json", "--raw-clocks", "-o", path)
+        self.fleet.cli("export", capture_id, "--format", "json", "--clock", "raw", "-o", path)
         document = json.loads(path.read_text())
         return next(value for value in document.values() if isinstance(value, list) and value)
 
@@ -80,12 +80,13 @@ class AnnotationsTest(FleetCase):
         self.check_other_formats(capture_id, len(inside))
 
     def check_other_formats(self, capture_id, steps):
-        for form in ("pftrace", "chrome-json", "xspace", "events"):
+        for form in ("perfetto", "chrome-json", "xspace", "events"):
             path = self.fleet.dir / f"annotated.{form}"
             self.fleet.cli("export", capture_id, "--format", form, "-o", path)
-            self.assertIn(b"forward", path.read_bytes(), form)
+            files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+            self.assertTrue(any(b"forward" in file.read_bytes() for file in files), form)
         summary = self.fleet.dir / "annotated-summary.json"
-        self.fleet.cli("export", capture_id, "--format", "summary", "-o", summary)
+        self.fleet.cli("export", capture_id, "--format", "summary-json", "-o", summary)
         self.assertIn('"framework"', summary.read_text(), f"{steps} steps of the worker")
 
     def test_ranges_by_the_tables_of_callbacks(self):

@@ -83,8 +83,8 @@ std::string AbsenceText(const std::string& of_job, const Attendance& job, uint64
   for (const int64_t rank : job.present) in_world += rank < job.world ? 1 : 0;
   if (job.cores < job.world && job.has_unknown) {
     absent = job.world - job.cores;
-    return fmt::format("No events of {} of {} ranks{}, some of which have no known number: {}",
-                       absent, job.world, of_job, kUnknown);
+    return fmt::format("No events of {} of {} ranks{}, some without a known number: {}", absent,
+                       job.world, of_job, kUnknown);
   }
   if (job.cores < job.world) {
     absent = job.world - in_world;

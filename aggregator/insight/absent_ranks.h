@@ -9,7 +9,7 @@
 
 namespace neurontrace {
 
-// Returns a refusal for each job with ranks of which nothing was read: the size of its world is
+// Returns a refusal for each job with ranks without any events: the size of its world is
 // known and some are not among `cores`, or they are `silent`, known to the capture but without an
 // event. The refusal has no cores: the others are judged by the rule, but whether they wait for an
 // absent rank is unknown. The rule itself refuses a job only if less than 90 % of it is present.

@@ -64,7 +64,7 @@ TEST(AbsentRanks, KnowsNoNumbersWithoutRanks) {
   std::vector<InsightCore> cores = AllBut({7}, 16);
   cores[3].worker_gid = -1;
   EXPECT_THAT(FindAbsentRanks(cores, {})[0].missing,
-              HasSubstr("1 of 16 ranks of job llama, some of which have no known number"));
+              HasSubstr("1 of 16 ranks of job llama, some without a known number"));
 }
 
 // Ranks can be numbered from another value on, and two processes can have had one rank.

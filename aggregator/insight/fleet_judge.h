@@ -40,7 +40,7 @@ class FleetJudge {
   void RefuseUnexplained(const RoleJudge& role, std::vector<SlowCore>& candidates);
   void RefuseIndistinct(std::vector<Suspects>& suspects);
   Verdict Describe(const Suspects& suspects) const;
-  // Returns the models but the largest of which this core's executions are slow.
+  // Returns the models, except the largest, whose executions are slow on this core.
   std::vector<VerdictModel> OtherModels(const SlowCore& slow) const;
   void FindCollective(const RoleJudge& role, Verdict& verdict) const;
   void FindUnevenRoles(InsightReport& report) const;

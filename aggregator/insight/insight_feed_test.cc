@@ -194,7 +194,7 @@ TEST_F(InsightFeedTest, CountsTheLossesOfTheWindowAlone) {
 }
 
 // Without an event a core is a core of the job all the same.
-TEST_F(InsightFeedTest, RefusesCoresOfWhichNothingArrived) {
+TEST_F(InsightFeedTest, RefusesCoresWithoutAnyEvents) {
   const uint32_t core = AddStream(Core("i-a", 7, 0), Rank(0, 4));
   const uint32_t lost = AddStream(Core("i-a", 8, 0), Rank(1, 4));
   AddStream(Core("i-a", 9, 0), Rank(2, 4));

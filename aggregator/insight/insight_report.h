@@ -92,7 +92,7 @@ struct Verdict {
   uint64_t exec_id = 0;        // an execution that shows it; 0: none
   uint64_t op_id = 0;          // the collective that they wait in; 0: unknown or a barrier
   bool is_barrier = false;     // they wait in a barrier of the group, which has no op_id
-  // The other models of which executions are slow by themselves, those with the most of them first.
+  // The other models whose executions are slow by themselves; the one with the most comes first.
   // The excess of `role` is the largest of a step.
   std::vector<VerdictModel> also;
   std::vector<RuledOut> ruled_out;

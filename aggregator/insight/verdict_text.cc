@@ -250,7 +250,7 @@ std::string ReportText(const InsightReport& report, std::span<const InsightCore>
   if (report.cores_judged == 0) return fmt::format("Nothing was judged; {}", judged);
   const std::string wait = fmt::format("wait {} of a {} step", Duration(report.exposed_wait_ns),
                                        Duration(report.step_ns));
-  // They may wait for a rank of which nothing was read.
+  // They may wait for a rank without any events.
   const bool is_partial = std::ranges::any_of(report.refusals, [](const Refusal& refusal) {
     return refusal.reason == RefusalReason::kCoverage;
   });

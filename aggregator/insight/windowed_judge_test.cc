@@ -151,7 +151,7 @@ TEST_F(WindowedJudgeTest, NamesEachModelThatIsSlow) {
   ASSERT_THAT(report.verdicts, SizeIs(1)) << Texts(report);
   const Verdict& verdict = report.verdicts[0];
   EXPECT_EQ(verdict.role, "model 0x00000200");
-  // All but those at an end, and the first of a model, of which a window has too few.
+  // All but those at an end, and the first of a model: a window has too few of them.
   EXPECT_GE(verdict.executions, 90u);
   EXPECT_LE(verdict.judged, 100u);
   ASSERT_THAT(verdict.also, SizeIs(1)) << Texts(report);

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "lib/base/status.h"
+#include "lib/trace/reserved_tags.h"
 #include "lib/wire/conversions.h"
 #include "lib/wire/suspension_codec.h"
 
@@ -98,6 +100,28 @@ void SetStateBy(const Certificate& certificate, v1::Capture& message) {
 
 void AddStreams(const std::vector<StreamRecord>& streams, v1::Capture& message) {
   for (const StreamRecord& record : streams) ToMessage(record, *message.add_streams());
+}
+
+absl::Status CheckNoReservedFields(const v1::CaptureSpec& spec) {
+  if (!spec.cause().empty()) {
+    return InvalidArgument("spec.cause is reserved for the aggregator; omit it");
+  }
+  for (const v1::KeyValue& label : spec.labels()) {
+    if (!IsReservedTag(label.key())) continue;
+    return InvalidArgument("the tag '{}' is reserved for the aggregator; choose another key",
+                           label.key());
+  }
+  return absl::OkStatus();
+}
+
+CaptureUpdate UpdateOf(const v1::UpdateCaptureRequest& request) {
+  CaptureUpdate update;
+  if (request.has_name()) update.name = request.name();
+  if (request.has_starred()) update.starred = request.starred();
+  update.add_tags.assign(request.add_tags().begin(), request.add_tags().end());
+  update.remove_tags.assign(request.remove_tags().begin(), request.remove_tags().end());
+  if (request.has_retention_ns()) update.retention_ns = request.retention_ns();
+  return update;
 }
 
 }  // namespace neurontrace

@@ -3,7 +3,9 @@
 
 #include <vector>
 
+#include "absl/status/status.h"
 #include "aggregator/certificate/certificate.h"
+#include "aggregator/session/capture_update.h"
 #include "aggregator/storage/storage.h"
 #include "aggregator/store/capture_reader.h"
 #include "lib/trace/capture_record.h"
@@ -27,5 +29,12 @@ void SetStateBy(const Certificate& certificate, v1::Capture& message);
 // Adds the streams with their currently known ranks; -1: none. Needs records from
 // CaptureReader::Streams, which have the newest rank evidence.
 void AddStreams(const std::vector<StreamRecord>& streams, v1::Capture& message);
+
+// Fails with INVALID_ARGUMENT if an operator sets what shows who or what started a capture: only
+// the aggregator sets it.
+absl::Status CheckNoReservedFields(const v1::CaptureSpec& spec);
+
+// Returns the requested change, unchecked.
+CaptureUpdate UpdateOf(const v1::UpdateCaptureRequest& request);
 
 }  // namespace neurontrace

@@ -15,10 +15,10 @@
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/operator/clock_message.h"
+#include "aggregator/operator/reading_reporter.h"
 #include "lib/base/status.h"
 #include "lib/trace/capture_selection.h"
 #include "lib/trace/limits.h"
-#include "lib/trace/reserved_tags.h"
 #include "lib/trace/view_limits.h"
 #include "lib/wire/agent_hello.h"
 #include "lib/wire/conversions.h"
@@ -67,56 +67,6 @@ void ToMessage(const Caller& caller, const KnownAgent& agent, v1::Agent& message
   message.set_last_seen_realtime_ns(agent.last_seen_realtime_ns);
   message.set_workers(VisibleWorkers(caller, agent));
 }
-
-// Fields that show who or what started a capture are only set by the aggregator.
-absl::Status CheckNoReservedFields(const v1::CaptureSpec& spec) {
-  if (!spec.cause().empty()) {
-    return InvalidArgument("spec.cause is reserved for the aggregator; omit it");
-  }
-  for (const v1::KeyValue& label : spec.labels()) {
-    if (!IsReservedTag(label.key())) continue;
-    return InvalidArgument("the tag '{}' is reserved for the aggregator; choose another key",
-                           label.key());
-  }
-  return absl::OkStatus();
-}
-
-// Returns the requested change, unchecked.
-CaptureUpdate UpdateOf(const v1::UpdateCaptureRequest& request) {
-  CaptureUpdate update;
-  if (request.has_name()) update.name = request.name();
-  if (request.has_starred()) update.starred = request.starred();
-  update.add_tags.assign(request.add_tags().begin(), request.add_tags().end());
-  update.remove_tags.assign(request.remove_tags().begin(), request.remove_tags().end());
-  if (request.has_retention_ns()) update.retention_ns = request.retention_ns();
-  return update;
-}
-
-// Sends each percent of a reading to its client, and ends the reading with it.
-class ReadingReporter final : public ExplainObserver {
- public:
-  // `writer` may be null; all must outlive this.
-  ReadingReporter(grpc::ServerContext& context, StreamingCallLimiter::Call& call,
-                  grpc::ServerWriter<v1::ExplainReply>* writer)
-      : context_(context), call_(call), writer_(writer) {}
-
-  bool OnRead(uint64_t chunks_read, uint64_t chunks_total) override {
-    if (context_.IsCancelled()) return false;
-    const uint64_t percent = chunks_total == 0 ? 0 : chunks_read * 100 / chunks_total;
-    if (writer_ == nullptr || percent == percent_) return true;
-    percent_ = percent;
-    v1::ExplainReply reply;
-    reply.mutable_progress()->set_chunks_read(chunks_read);
-    reply.mutable_progress()->set_chunks_total(chunks_total);
-    return call_.Write([&] { return writer_->Write(reply); });
-  }
-
- private:
-  grpc::ServerContext& context_;
-  StreamingCallLimiter::Call& call_;
-  grpc::ServerWriter<v1::ExplainReply>* const writer_;
-  uint64_t percent_ = UINT64_MAX;  // that was sent
-};
 
 }  // namespace
 

@@ -107,9 +107,10 @@ class HostilePage(PageCase):
         self.browser.run("[...document.querySelectorAll('[role=menuitem]')].find(b => b.innerText.startsWith('Delete')).click()")
         self.browser.wait_for("return document.querySelector('dialog[open]') !== null")
         self.check_texts()
-        # What has to be typed is what is shown, so for such a name it is the id.
-        self.assertIn(capture_id, self.text_of("dialog"))
-        self.browser.type("#ask-text", capture_id)
+        # The aggregator has stored the name as it is shown, so that it can be typed.
+        shown = HTML + RTL.encode("unicode_escape").decode()
+        self.assertIn(f"Type {shown} to confirm", self.text_of("dialog"))
+        self.browser.type("#ask-text", shown)
         self.browser.press("Enter")
         wait_until(lambda: not any("img src" in row[1] for row in self.table_of(".manager")), "the row to disappear")
         self.assertNotIn(capture_id, [capture["capture_id"] for capture in self.fleet.cli_json("captures")["captures"]])

@@ -128,14 +128,15 @@ TEST_F(NvtxInjectionTest, PushAndPopNestPerThreadAndDomain) {
   const auto pop = Core<int (*)()>(NvtxCore::kRangePop);
   EXPECT_EQ(push("outer"), 0);
   EXPECT_EQ(push("inner"), 1);
-  const void* const io = Core2<const void* (*)(const char*)>(NvtxCore2::kDomainCreateA)("io");
+  void* const io =
+      const_cast<void*>(Core2<const void* (*)(const char*)>(NvtxCore2::kDomainCreateA)("io"));
   const NvtxAttributes read = Attributes("read");
-  using PushEx = int (*)(const void*, const NvtxAttributes*);
+  using PushEx = int (*)(void*, const NvtxAttributes*);
   EXPECT_EQ(Core2<PushEx>(NvtxCore2::kDomainRangePushEx)(io, &read), 0);
   EXPECT_EQ(pop(), 1);
   EXPECT_EQ(pop(), 0);
   EXPECT_EQ(pop(), kNvtxNoPushPopTracking) << "more pops than pushes";
-  EXPECT_EQ(Core2<int (*)(const void*)>(NvtxCore2::kDomainRangePop)(io), 0);
+  EXPECT_EQ(Core2<int (*)(void*)>(NvtxCore2::kDomainRangePop)(io), 0);
   const std::vector<Read> all = ReadAll();
   ASSERT_EQ(all.size(), 7u);
   EXPECT_EQ(all[0].message, "outer");
@@ -191,7 +192,7 @@ TEST_F(NvtxInjectionTest, MessagesOfEveryKindAreCopiedDuringTheCall) {
   attributes.message.wide = L"wide";
   mark(&attributes);
   attributes.message_type = kNvtxMessageRegistered;
-  attributes.message.registered = Core2<const void* (*)(const void*, const char*)>(
+  attributes.message.registered = Core2<const void* (*)(void*, const char*)>(
       NvtxCore2::kDomainRegisterStringA)(nullptr, "registered");
   mark(&attributes);
   attributes.message.registered = nullptr;

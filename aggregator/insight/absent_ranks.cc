@@ -86,7 +86,8 @@ std::string AbsenceText(const std::string& of_job, const Attendance& job, uint64
     return fmt::format("No events of {} of {} ranks{}, some without a known number: {}", absent,
                        job.world, of_job, kUnknown);
   }
-  if (job.cores < job.world) {
+  // Ranks and not cores: a rank that two cores claim would hide an absent one.
+  if (!job.has_unknown && job.present.size() < job.world) {
     absent = job.world - in_world;
     return fmt::format("No events of {} of {} ranks{}, {}: {}", absent, job.world, of_job,
                        AbsentRanges(job.present, job.world, absent), kUnknown);

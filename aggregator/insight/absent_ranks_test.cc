@@ -94,5 +94,13 @@ TEST(AbsentRanks, QualifyThatNobodyIsNamed) {
               StartsWith("REFUSED coverage (1 case): No events of 1 of 16 ranks"));
 }
 
+TEST(AbsentRanks, ARankThatTwoCoresClaimHidesNoAbsentOne) {
+  const std::vector<Refusal> refusals =
+      FindAbsentRanks(std::vector{CoreOf(0, 4), CoreOf(1, 4), CoreOf(2, 4), CoreOf(2, 4)}, {});
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_EQ(refusals[0].count, 1u);
+  EXPECT_THAT(refusals[0].missing, HasSubstr("No events of 1 of 4 ranks of job llama, 3:"));
+}
+
 }  // namespace
 }  // namespace neurontrace

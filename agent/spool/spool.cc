@@ -119,6 +119,10 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
   }
   // After the loop, as Retire changes segments_.
   for (const uint64_t number : idle) Retire(number, false);
+  // Before the first chunk is written, which would have to be dropped again.
+  if (const auto capacity = files_.CapacityOf(options_.directory); capacity.ok()) {
+    HandleCapacity(*capacity);
+  }
   return absl::OkStatus();
 }
 
@@ -236,7 +240,7 @@ void Spool::Kick() {
   const bool can_try = readable_ && clock_.MonotonicNs() >= next_try_ns_;
   SpoolJob job;
   if (can_try) job = MakeJob();
-  if (can_try && job.empty() && full() && IsShortOfDisk()) {
+  if (can_try && job.empty() && (full() || bytes_wanted_ > 0) && IsShortOfDisk()) {
     job.look = clock_.MonotonicNs() >= next_poll_ns_;
     if (job.look) next_poll_ns_ = clock_.MonotonicNs() + kTidyNs;
     KickLater(kTidyNs);
@@ -316,7 +320,14 @@ void Spool::OnDone(const SpoolJobResult& result) {
   HandleRunning(result);
   job_running_ = false;
   if (wrote && result.appended.ok()) ++counters_.batches;
-  const absl::Status status = result.appended.ok() ? result.tidied : result.appended;
+  absl::Status status = result.appended.ok() ? result.tidied : result.appended;
+  if (bytes_max() >= bytes_wanted_) bytes_wanted_ = 0;
+  if (status.ok() && bytes_wanted_ > 0) {
+    status = absl::ResourceExhaustedError(
+        fmt::format("{}% of the disk must stay free, which leaves {} bytes for the spool: a chunk "
+                    "needs {}",
+                    options_.free_percent_min, bytes_max(), bytes_wanted_));
+  }
   if (status.ok()) {
     backoff_.Reset();
   } else {
@@ -417,7 +428,9 @@ Spool::Taken Spool::TakeOne(const CaptureId& capture_id, std::deque<Pending>& pe
     // The records that replace the dropped chunks go first.
     if (dropped != counters_.segments_dropped && HasPendingReplacement()) return Taken::kOne;
     if (room == Room::kNone) {
-      blocked_ = true;
+      // Waiting would never end: nothing is held that could be delivered or dropped.
+      if (chunks_ == 0 && IsShortOfDisk()) bytes_wanted_ = bytes;
+      blocked_ = bytes_wanted_ == 0;
       return Taken::kNoMore;
     }
     if (room == Room::kNoneForCapture) {

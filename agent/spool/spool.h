@@ -41,6 +41,8 @@ struct SpoolTicket {
 // read back, and are released when they are no longer needed. It knows captures, segments and
 // sizes; the order within streams is its user's concern.
 //
+// A disk without room for a single chunk, by Options::free_percent_min, counts as one that fails.
+//
 // What is appended while a write is under way goes into the next one, with a single sync. When the
 // disk fails the spool reports it and tries again with growing delays; appended chunks wait in
 // memory. When the budget is spent, Options::when_full decides: drop the oldest segments, or let
@@ -282,6 +284,7 @@ class Spool {
   bool kick_posted_ = false;        // at once
   bool later_kick_posted_ = false;  // for a while later
   bool blocked_ = false;            // there is no room for what waits
+  uint64_t bytes_wanted_ = 0;       // by a chunk for which the disk alone has no room; 0: none
   std::set<CaptureId> waiting_;     // whose share is spent
   std::map<CaptureId, CaptureSpec> running_;
   std::set<CaptureId> recorded_;         // in the `running` file, as far as it is there

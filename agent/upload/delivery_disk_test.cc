@@ -131,6 +131,41 @@ TEST_F(DeliveryDiskTest, WaitsForDiskSpaceWhenDroppingIsForbidden) {
   EXPECT_EQ(node_.spool->counters().chunks_kept, 5u);
 }
 
+// The share that must stay free leaves nothing for the spool: chunks are sent from memory, as with
+// a disk that fails, until there is room. Waiting would never end, as nothing that is delivered
+// makes room.
+class DeliveryWithoutRoomTest : public DeliveryQueueTest,
+                                public ::testing::WithParamInterface<Spool::WhenFull> {};
+
+TEST_P(DeliveryWithoutRoomTest, ChunksAreSentFromMemory) {
+  node_.columns_bytes = 30'000;
+  node_.options.free_percent_min = 50;
+  node_.options.bytes_max = node_.options.capture_bytes_max = 1u << 20;
+  node_.options.when_full = GetParam();
+  node_.disk.SetCapacity(1'000'000);
+  node_.disk.SetContents("/others/file", std::string(600'000, 'x'));
+  Begin();
+  Connect();
+  ProduceMany("a", 20);
+  node_.Run(60 * kNsPerSecond);
+  EXPECT_EQ(node_.sources["a"].stored, 20u);
+  EXPECT_EQ(node_.LostEvents(), 0u);
+  EXPECT_FALSE(node_.spool->full());
+  EXPECT_FALSE(node_.spool->health().ok()) << "/readyz must say so";
+  ASSERT_TRUE(node_.disk.Remove("/others/file").ok());
+  node_.Run(60 * kNsPerSecond);
+  EXPECT_TRUE(node_.spool->health().ok()) << node_.spool->health();
+  const uint64_t kept = node_.spool->counters().chunks_kept;
+  ProduceMany("a", 5);
+  node_.Run(20 * kNsPerSecond);
+  EXPECT_EQ(node_.spool->counters().chunks_kept, kept + 5);
+  node_.ExpectConservation("the disk had no room");
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, DeliveryWithoutRoomTest,
+                         ::testing::Values(Spool::WhenFull::kDropOldest,
+                                           Spool::WhenFull::kRefuseNewest));
+
 TEST_F(DeliveryDiskTest, MemoryFullBesideADeadDiskKeepsOnlyTheLoss) {
   node_.queue_bytes = 40'000;
   node_.disk.Fail(Operation::kCreate, Unavailable("input/output error"));

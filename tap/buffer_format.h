@@ -85,7 +85,7 @@ struct alignas(64) TapBufferCounters {
   std::atomic<uint64_t> empty_fetches;  // of these, without an event
   std::atomic<uint64_t> fetch_errors;   // of these, with a status other than success
   std::atomic<uint64_t> fetch_ns;       // time inside the runtime's fetch
-  std::atomic<uint64_t> drain_ns;       // time in drain rounds, fetches included
+  std::atomic<uint64_t> drain_ns;       // processor time of drain rounds, fetches included
   std::atomic<uint64_t> drain_rounds;
   std::atomic<uint64_t> invalid_read_pos;  // values of read_pos that were refused
   std::atomic<uint64_t> invalid_commands;  // commands from the agent that were refused

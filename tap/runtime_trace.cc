@@ -274,6 +274,7 @@ RuntimeTrace::Fetched RuntimeTrace::Fetch(uint32_t slot, uint16_t flags, uint64_
 
 bool RuntimeTrace::DrainDue(const std::atomic<uint32_t>& interrupt) {
   const uint64_t begin_ns = clock_->monotonic_ns();
+  const uint64_t begin_cpu_ns = clock_->thread_cpu_ns();
   // Forgets an unusually large document within some thousand rounds.
   largest_document_ -= largest_document_ / 1024;
 
@@ -283,7 +284,7 @@ bool RuntimeTrace::DrainDue(const std::atomic<uint32_t>& interrupt) {
     const uint32_t slot = schedule_.Next(now_ns);
     if (slot == DrainSchedule::kNoSlot) break;
     // The application waits for the runtime: it must not wait for more than one fetch.
-    if (interrupt.load(std::memory_order_acquire) != 0) return true;
+    if (interrupt.load(std::memory_order_acquire) != 0) break;
     if (ring_->RoomForDocument() < ReservedBytes()) {
       // The agent is behind. The events stay in the runtime's ring as long as that has room.
       ring_->CountDeferred(slot_core_[slot], clock_->realtime_ns());
@@ -304,7 +305,7 @@ bool RuntimeTrace::DrainDue(const std::atomic<uint32_t>& interrupt) {
     }
   }
   Add(&counters_->drain_rounds, 1);
-  Add(&counters_->drain_ns, now_ns - begin_ns);
+  Add(&counters_->drain_ns, clock_->thread_cpu_ns() - begin_cpu_ns);
   return true;
 }
 

@@ -237,6 +237,7 @@ std::map<std::string, std::string> TapTestAgent::ReadFacts() {
 TapTest::TapTest() {
   now_ns_ = 1'000 * kNsPerSecond;
   clock_.monotonic_ns = [] { return now_ns_; };
+  clock_.thread_cpu_ns = [] { return now_ns_; };
   clock_.realtime_ns = [] { return now_ns_ + 1'700'000'000 * kNsPerSecond; };
 }
 

@@ -119,8 +119,8 @@ def measure_streaming(directory, cores, rate):
     percent = 100 / (seconds * 1e9)
     cost = {key: (value - before[key]) * percent for key, value in buffer.counters.items()}
     thread = (tap_thread(worker.pid)[0] - used) * percent
-    print(f"{cores} cores, {events / seconds:.0f} events/s on one: {thread:.2f} % of a core, fetch "
-          f"{cost['fetch_ns']:.2f} %, over the fetch {cost['drain_ns'] - cost['fetch_ns']:.2f} %")
+    print(f"{cores} cores, {events / seconds:.0f} events/s on one: {thread:.2f} % of a core, drain rounds "
+          f"{cost['drain_ns']:.2f} %, {cost['fetch_ns']:.2f} % of the time in fetches")
     worker.close()
     agent.stop()
 

@@ -8,11 +8,10 @@
 
 namespace neurontrace {
 
-// Measures what tracing one worker costs this machine: the drain rounds of its tap, by the tap's
-// own counter (elapsed time including the runtime's fetch, so more than it used if it had to wait
-// for a processor), and the agent's processor time for what the tap wrote. The tap's counter is not
-// trusted: a tap is one thread, so it counts as at most the time since the last look. A plain
-// value.
+// Measures what tracing one worker costs this machine in processor time: the drain rounds of its
+// tap, by the tap's own counter, which includes the runtime's fetches, and the agent's time for
+// what the tap wrote. The tap's counter is not trusted: a tap is one thread, so it counts as at
+// most the time since the last look. A plain value.
 class WorkerCost {
  public:
   void AddAgent(uint64_t ns) { core_ns_ += ns; }

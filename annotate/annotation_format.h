@@ -27,7 +27,8 @@ inline constexpr uint32_t kAnnotationFormatVersion = 1;
 // Threads that can record at a time. Beyond: their events are dropped and counted. The ring of a
 // thread that has ended is given to another.
 inline constexpr uint32_t kAnnotationRings = 64;
-// About 2,000 records without names of domain and category. Beyond: the newest is dropped, counted.
+// Bytes of a ring, about 2,000 records without names of domain and category. Beyond: the newest is
+// dropped, counted.
 inline constexpr uint64_t kAnnotationRingBytes = uint64_t{256} << 10;
 // Longer texts are cut between characters, with a flag.
 inline constexpr uint32_t kAnnotationMessageBytesMax = 512;

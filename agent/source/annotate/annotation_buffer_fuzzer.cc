@@ -6,6 +6,7 @@
 
 #include "agent/source/annotate/annotation_reader.h"
 #include "agent/source/annotate/range_pairing.h"
+#include "lib/trace/annotation_limits.h"
 
 namespace neurontrace {
 namespace {
@@ -59,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     } else {
       pairing.End(read);
     }
-    if (pairing.open() > RangePairing::kOpenMax) __builtin_trap();
+    if (pairing.open() > limits::kAnnotationRangesOpenMax) __builtin_trap();
   }
   (void)(*reader)->TakeDropped();
   return 0;

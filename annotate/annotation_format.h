@@ -56,6 +56,17 @@ struct AnnotationBufferHeader {
 };
 static_assert(offsetof(AnnotationBufferHeader, dropped_without_ring) == 64);
 
+// Writes the constant fields of a new buffer. The magic number is last: a file that has it has a
+// complete header.
+inline void InitAnnotationHeader(AnnotationBufferHeader& header) {
+  header.format_version = kAnnotationFormatVersion;
+  header.header_bytes = kAnnotationHeaderBytes;
+  header.ring_count = kAnnotationRings;
+  header.ring_header_bytes = kAnnotationRingHeaderBytes;
+  header.ring_bytes = kAnnotationRingBytes;
+  header.magic = kAnnotationBufferMagic;
+}
+
 // The beginning of each ring's first page. Fields of one writer share no cache line with another's.
 struct AnnotationRingHeader {
   // Written by the ring's thread, with release order after the bytes of a record.

@@ -129,4 +129,8 @@ struct InsightReport {
   bool is_below_cost = false;      // waits are too short to matter: nobody was looked for
 };
 
+// Adds the executions of a report to `sums`, and the step and waits of the group that waits most.
+// Verdicts, refusals and cores are the caller's.
+void AddSums(const InsightReport& report, InsightReport& sums);
+
 }  // namespace neurontrace

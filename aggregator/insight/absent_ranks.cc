@@ -66,7 +66,7 @@ std::string SilentList(const Attendance& job) {
 }
 
 // Returns " of job llama"; empty if the only job has no name.
-std::string OfJob(std::string_view name, const Attendance& job) {
+std::string JobPhrase(std::string_view name, const Attendance& job) {
   if (!job.has_name) return " of a job without a name";
   if (name.empty()) return "";
   return fmt::format(" of job {}", CleanText(name, kInsightNameBytesMax));
@@ -123,7 +123,7 @@ std::vector<Refusal> FindAbsentRanks(std::span<const InsightCore> cores,
   std::vector<Refusal> refusals;
   for (const auto& [name, job] : jobs) {
     Refusal refusal{.reason = RefusalReason::kCoverage};
-    refusal.missing = AbsenceText(OfJob(name, job), job, refusal.count);
+    refusal.missing = AbsenceText(JobPhrase(name, job), job, refusal.count);
     if (!refusal.missing.empty()) refusals.push_back(std::move(refusal));
   }
   return refusals;

@@ -27,7 +27,8 @@ inline constexpr uint32_t kAnnotationFormatVersion = 1;
 // Threads that can record at a time. Beyond: their events are dropped and counted. The ring of a
 // thread that has ended is given to another.
 inline constexpr uint32_t kAnnotationRings = 64;
-// About 2,000 records without names of domain and category. Beyond: the newest is dropped, counted.
+// Bytes of a ring, about 2,000 records without names of domain and category. Beyond: the newest is
+// dropped, counted.
 inline constexpr uint64_t kAnnotationRingBytes = uint64_t{256} << 10;
 // Longer texts are cut between characters, with a flag.
 inline constexpr uint32_t kAnnotationMessageBytesMax = 512;
@@ -54,6 +55,17 @@ struct AnnotationBufferHeader {
   alignas(64) std::atomic<uint64_t> dropped_without_ring;
 };
 static_assert(offsetof(AnnotationBufferHeader, dropped_without_ring) == 64);
+
+// Writes the constant fields of a new buffer. The magic number is last: a file that has it has a
+// complete header.
+inline void InitAnnotationHeader(AnnotationBufferHeader& header) {
+  header.format_version = kAnnotationFormatVersion;
+  header.header_bytes = kAnnotationHeaderBytes;
+  header.ring_count = kAnnotationRings;
+  header.ring_header_bytes = kAnnotationRingHeaderBytes;
+  header.ring_bytes = kAnnotationRingBytes;
+  header.magic = kAnnotationBufferMagic;
+}
 
 // The beginning of each ring's first page. Fields of one writer share no cache line with another's.
 struct AnnotationRingHeader {

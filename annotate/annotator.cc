@@ -137,14 +137,7 @@ bool Annotator::CreateBuffer() {
       tap::MapSealedMemfd("neurontrace_annotations", kAnnotationBufferBytes, &memfd_);
   if (base == nullptr) return false;
   base_ = base;
-  AnnotationBufferHeader& about = header();
-  about.format_version = kAnnotationFormatVersion;
-  about.header_bytes = kAnnotationHeaderBytes;
-  about.ring_count = kAnnotationRings;
-  about.ring_header_bytes = kAnnotationRingHeaderBytes;
-  about.ring_bytes = kAnnotationRingBytes;
-  // Last: a file with the magic number has a complete header.
-  about.magic = kAnnotationBufferMagic;
+  InitAnnotationHeader(header());
   return true;
 }
 

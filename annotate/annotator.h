@@ -74,9 +74,9 @@ class Annotator {
 
   // The writer of a ring. Its thread alone uses `recording` and `levels`.
   struct Writer {
-    std::atomic<uint32_t> thread_id;          // 0: the ring is free
-    uint32_t recording;                       // the recording that `levels` are of
-    uint16_t levels[NameTable::kDomainsMax];  // open ranges, by domain
+    std::atomic<uint32_t> thread_id;         // 0: the ring is free
+    uint32_t recording;                      // the recording that `levels` are of
+    uint16_t levels[kAnnotationDomainsMax];  // open ranges, by domain
   };
 
   // Starts the thread, once. Returns false.

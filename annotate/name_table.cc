@@ -81,8 +81,8 @@ const NamedDomain* NameTable::AddDomainText(const char* text, uint32_t bytes) {
     if (known.bytes == bytes && memcmp(known.name, text, bytes) == 0) return &known;
   }
   // The last place is that of all further domains.
-  const bool is_last = domains_count_ + 1 >= kDomainsMax;
-  NamedDomain& domain = domains_[is_last ? kDomainsMax - 1 : domains_count_];
+  const bool is_last = domains_count_ + 1 >= kAnnotationDomainsMax;
+  NamedDomain& domain = domains_[is_last ? kAnnotationDomainsMax - 1 : domains_count_];
   if (is_last) {
     text = kOtherDomain;
     bytes = sizeof kOtherDomain - 1;
@@ -108,8 +108,8 @@ void NameTable::AddCategoryText(const NamedDomain& domain, uint32_t category, co
                                 uint32_t bytes) {
   const uint64_t key = KeyOf(domain, category);
   const tap::PthreadLock lock(&mutex_);
-  for (uint32_t i = 0; i < kCategoriesMax; ++i) {
-    Category& entry = categories_[(FirstPlace(key) + i) % kCategoriesMax];
+  for (uint32_t i = 0; i < kAnnotationCategoriesMax; ++i) {
+    Category& entry = categories_[(FirstPlace(key) + i) % kAnnotationCategoriesMax];
     const uint64_t known = entry.key.load(std::memory_order_relaxed);
     if (known == key) return;
     if (known != 0) continue;
@@ -124,8 +124,8 @@ void NameTable::AddCategoryText(const NamedDomain& domain, uint32_t category, co
 CategoryName NameTable::FindCategory(const NamedDomain& domain, uint32_t category) const {
   if (category == 0) return {};
   const uint64_t key = KeyOf(domain, category);
-  for (uint32_t i = 0; i < kCategoriesMax; ++i) {
-    const Category& entry = categories_[(FirstPlace(key) + i) % kCategoriesMax];
+  for (uint32_t i = 0; i < kAnnotationCategoriesMax; ++i) {
+    const Category& entry = categories_[(FirstPlace(key) + i) % kAnnotationCategoriesMax];
     const uint64_t known = entry.key.load(std::memory_order_acquire);
     if (known == key) return {entry.bytes, entry.name};
     if (known == 0) break;
@@ -136,7 +136,7 @@ CategoryName NameTable::FindCategory(const NamedDomain& domain, uint32_t categor
 const RegisteredText* NameTable::AddRegisteredText(const char* text, uint32_t bytes, bool is_cut) {
   {
     const tap::PthreadLock lock(&mutex_);
-    if (texts_count_ >= kTextsMax) return nullptr;
+    if (texts_count_ >= kAnnotationTextsMax) return nullptr;
     ++texts_count_;
   }
   // Never freed: NVTX has no call that ends a registration.

@@ -10,6 +10,14 @@
 
 namespace neurontrace::annotate {
 
+// Domains of a process. Beyond: further ones are one, named "(further domains)".
+inline constexpr uint32_t kAnnotationDomainsMax = 256;
+// Categories with a name, over all domains. Beyond: they are shown by their numbers.
+inline constexpr uint32_t kAnnotationCategoriesMax = 1'024;
+// Registered texts. Beyond: the handle is null, which
+// is shown as "(registered string beyond the limit)".
+inline constexpr uint32_t kAnnotationTextsMax = 65'536;
+
 // Returns the largest size up to `bytes` at which no character of UTF-8 is cut; bytes that are not
 // UTF-8 are kept. `text[bytes]` must be readable.
 uint32_t WholeCharacters(const char* text, uint32_t bytes);
@@ -44,13 +52,7 @@ struct CategoryName {
 // may be used at any time. Any thread: additions lock, all else does not. Zero-initialised.
 class NameTable {
  public:
-  // Beyond: further domains are one, named kOtherDomain.
-  static constexpr uint32_t kDomainsMax = 256;
   static constexpr char kOtherDomain[] = "(further domains)";
-  // Categories with a name, over all domains. Beyond: they are shown by their numbers.
-  static constexpr uint32_t kCategoriesMax = 1024;
-  // Registered texts. Beyond: the handle is null, whose text is kOtherText.
-  static constexpr uint32_t kTextsMax = 65'536;
   static constexpr char kOtherText[] = "(registered string beyond the limit)";
 
   // Returns the domain with this name, which is new if it was not known. Never fails.
@@ -110,9 +112,9 @@ class NameTable {
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
   uint32_t domains_count_ = 1;  // with the default domain
   uint32_t texts_count_ = 0;
-  NamedDomain domains_[kDomainsMax] = {};
-  Category categories_[kCategoriesMax] = {};
+  NamedDomain domains_[kAnnotationDomainsMax] = {};
+  Category categories_[kAnnotationCategoriesMax] = {};
 };
-static_assert(NameTable::kCategoriesMax == 1024, "FirstPlace returns 10 bits");
+static_assert(kAnnotationCategoriesMax == 1024, "FirstPlace returns 10 bits");
 
 }  // namespace neurontrace::annotate

@@ -47,7 +47,7 @@ TEST_F(NameTableTest, AnInvalidHandleIsTheDefaultDomain) {
 }
 
 TEST_F(NameTableTest, FurtherDomainsAreOne) {
-  for (uint32_t i = 0; i < NameTable::kDomainsMax - 2; ++i) {
+  for (uint32_t i = 0; i < kAnnotationDomainsMax - 2; ++i) {
     EXPECT_EQ(names_->AddDomain(std::to_string(i).c_str())->index, i + 1);
   }
   const NamedDomain* const other = names_->AddDomain("one more");
@@ -73,12 +73,12 @@ TEST_F(NameTableTest, CategoriesBelongToTheirDomain) {
 
 TEST_F(NameTableTest, CategoriesBeyondTheLimitHaveNoName) {
   const NamedDomain& domain = *names_->FindDomain(nullptr);
-  for (uint32_t i = 1; i <= NameTable::kCategoriesMax + 1; ++i) {
+  for (uint32_t i = 1; i <= kAnnotationCategoriesMax + 1; ++i) {
     names_->AddCategory(domain, i, std::to_string(i).c_str());
   }
   EXPECT_EQ(Category(domain, 1), "1");
-  EXPECT_EQ(Category(domain, NameTable::kCategoriesMax), "1024");
-  EXPECT_EQ(Category(domain, NameTable::kCategoriesMax + 1), "");
+  EXPECT_EQ(Category(domain, kAnnotationCategoriesMax), "1024");
+  EXPECT_EQ(Category(domain, kAnnotationCategoriesMax + 1), "");
 }
 
 TEST_F(NameTableTest, RegisteredTextsAreCopiesAndCut) {

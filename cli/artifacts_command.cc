@@ -124,7 +124,8 @@ int RunArtifacts(Context& context, const ArtifactOptions& options) {
 void AddArtifactsCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<ArtifactOptions>();
   CLI::App* command = app.add_subcommand(
-      "artifacts", "List the files of a capture that are no events, or get one of them");
+      "artifacts",
+      "List the files that belong to a capture besides its events, or get one of them");
   command->add_option("ID", options->id, "Capture id, or a unique prefix of one")->required();
   command->add_option("PATH", options->path, "Get this file, a PATH of the list");
   command

@@ -314,6 +314,36 @@ TEST_F(CaptureCommandTest, AStoreThatTakesNoDataIsReportedWhileItLasts) {
   EXPECT_THAT(out_, HasSubstr("store       the aggregator's store has taken no data since"));
 }
 
+// Without a terminal, a command that waits for agents says for whom, and how to leave.
+TEST_F(CaptureCommandTest, AWaitForAgentsIsReportedOncePerChange) {
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  v1::Capture stopping = service_.capture;
+  stopping.set_state(v1::CAPTURE_STATE_STOPPING);
+  stopping.set_stopped_realtime_ns(100 * kSecondNs);
+  stopping.mutable_workers(0)->set_state(v1::CAPTURE_WORKER_STATE_STOPPING);
+  for (const uint64_t second : {101, 109, 110, 111, 121, 131}) {
+    stopping.set_server_realtime_ns(second * kSecondNs);
+    service_.steps.push_back(stopping);
+  }
+  service_.got = stopping;
+  service_.got->set_server_realtime_ns(110 * kSecondNs);
+  v1::AgentCertificate& agent = *service_.got->mutable_certificate()->add_agents();
+  agent.set_instance_id("i-away");
+  agent.set_part(v1::AGENT_PART_RECORDING);
+  for (const bool is_quiet : {false, true}) {
+    std::vector<const char*> arguments = {"capture", "--duration", "1s"};
+    if (is_quiet) arguments.push_back("--quiet");
+    EXPECT_EQ(RunCli(arguments), kExitDone);
+    const size_t at = err_.find("waiting for the last data of 1 instance: i-away (disconnected");
+    ASSERT_NE(at, std::string::npos) << err_;
+    EXPECT_EQ(err_.find("waiting for the last data", at + 1), std::string::npos) << err_;
+    EXPECT_THAT(err_, HasSubstr("disconnected for 10.0 s or silent for 60.0 s.\n  Ctrl-C twice"));
+    EXPECT_THAT(err_, HasSubstr(std::string("neurontrace captures watch ") + kCaptureId));
+  }
+  RunCli({"captures", "watch", kCaptureId});
+  EXPECT_THAT(err_, HasSubstr("Ctrl-C: stop watching; the capture finishes by itself"));
+}
+
 TEST_F(CaptureCommandTest, WatchPrintsEveryChangeAsJsonLines) {
   service_.steps.push_back(service_.capture);
   service_.steps.back().set_state(v1::CAPTURE_STATE_RECORDING);

@@ -12,6 +12,7 @@
 #include "cli/terminal_region.h"
 #include "cli/text.h"
 #include "lib/base/standard_streams.h"
+#include "lib/trace/limits.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -147,6 +148,28 @@ void CaptureWatch::ReportStore(const v1::Capture& capture, Screen& screen) {
         DescribeStoreProblem(capture.store_problem()), FormatCount(EventsWaiting(capture)));
 }
 
+// Also with --quiet, as ReportStore.
+void CaptureWatch::ReportWait(const v1::Capture& capture, const WatchOptions& options,
+                              const Screen& screen) {
+  if (screen.block.enabled() || !wait_.IsDue(capture)) return;
+  const bool is_first = !wait_.has_reported();
+  // Messages about a running capture are without the agents.
+  v1::Capture full;
+  const bool has_agents = GetCapture(context_, capture.capture_id(), full).ok();
+  if (has_agents && HasEnded(full)) return;
+  const std::string text = wait_.Report(has_agents ? full : capture);
+  if (text.empty()) return;
+  Print(stderr, "neurontrace: {}\n", text);
+  if (!is_first) return;
+  Print(stderr,
+        "  The capture ends without an instance that stays disconnected for {} or silent for {}.\n"
+        "  {}\n  To follow it later: neurontrace captures watch {}\n",
+        FormatDuration(limits::kAgentReturnMaxNs), FormatDuration(limits::kAgentSilenceMaxNs),
+        options.interrupt_stops ? "Ctrl-C twice: exit and let it finish by itself"
+                                : "Ctrl-C: stop watching; the capture finishes by itself",
+        capture.capture_id());
+}
+
 grpc::Status CaptureWatch::ReadUntilOver(grpc::ClientContext& call, v1::Capture& capture,
                                          const WatchOptions& options, Screen& screen) {
   v1::CaptureReference reference;
@@ -157,6 +180,7 @@ grpc::Status CaptureWatch::ReadUntilOver(grpc::ClientContext& call, v1::Capture&
   while (reader->Read(&capture)) {
     screen.progress.Update(capture);
     ReportStore(capture, screen);
+    ReportWait(capture, options, screen);
     screen.Draw(Hint(options));
     if (options.on_change) options.on_change(capture);
     // The loop reads until the stream ends, so the cancellation only ends it early.

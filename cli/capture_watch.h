@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/delivery_wait.h"
 #include "cli/interrupt_watcher.h"
 #include "cli/worker_ranks.h"
 #include "lib/base/mutex.h"
@@ -63,6 +64,9 @@ class CaptureWatch {
   // Prints on stderr that the aggregator's store takes no data, each minute while that lasts, and
   // that it takes data again.
   void ReportStore(const v1::Capture& capture, Screen& screen);
+  // Prints on stderr which instances a stopping capture waits for, once for each change, and with
+  // the first line how the wait ends. Prints nothing if a terminal shows the workers.
+  void ReportWait(const v1::Capture& capture, const WatchOptions& options, const Screen& screen);
   // Called on the watcher's thread with the number of the interrupt. Makes a call of up to the
   // connection timeout, without the lock.
   void OnInterrupt(int count);
@@ -74,6 +78,7 @@ class CaptureWatch {
   // The aggregator's time of the last message about its store; 0: the store takes data. Used by
   // Follow only.
   uint64_t store_reported_ns_ = 0;
+  DeliveryWait wait_;  // used by Follow only
   Mutex mutex_;
   // Signalled when `abandoned_` is set.
   CondVar abandoning_;

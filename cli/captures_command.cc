@@ -235,22 +235,29 @@ grpc::Status UpdateCapture(Context& context, const v1::UpdateCaptureRequest& req
   return context.stub().UpdateCapture(&call, request, &capture);
 }
 
-int RenameCapture(Context& context, const CapturesOptions& options) {
-  v1::UpdateCaptureRequest request;
-  request.set_capture_id(options.id);
-  request.set_name(options.name);
+// Sends one change and prints the capture, as `describe` ends the sentence that begins with its id.
+int UpdateAndPrint(Context& context, const v1::UpdateCaptureRequest& request,
+                   std::string (*describe)(const v1::Capture&)) {
   v1::Capture capture;
   if (const auto status = UpdateCapture(context, request, capture); !status.ok()) {
     return Fail(context, status);
   }
   if (context.json) {
     Print("{}", FormatCaptureJson(capture));
-  } else if (capture.spec().name().empty()) {
-    Print("{} has no name\n", capture.capture_id());
   } else {
-    Print("{} is named {}\n", capture.capture_id(), capture.spec().name());
+    Print("{} {}\n", capture.capture_id(), describe(capture));
   }
   return kExitDone;
+}
+
+int RenameCapture(Context& context, const CapturesOptions& options) {
+  v1::UpdateCaptureRequest request;
+  request.set_capture_id(options.id);
+  request.set_name(options.name);
+  return UpdateAndPrint(context, request, [](const v1::Capture& capture) {
+    const std::string& name = capture.spec().name();
+    return name.empty() ? "has no name" : "is named " + name;
+  });
 }
 
 // Changes every capture that it can. Each failure is printed.
@@ -286,17 +293,10 @@ int TagCapture(Context& context, const CapturesOptions& options) {
   request.set_capture_id(options.id);
   auto& tags = options.remove ? *request.mutable_remove_tags() : *request.mutable_add_tags();
   tags.Add(options.tags.begin(), options.tags.end());
-  v1::Capture capture;
-  if (const auto status = UpdateCapture(context, request, capture); !status.ok()) {
-    return Fail(context, status);
-  }
-  if (context.json) {
-    Print("{}", FormatCaptureJson(capture));
-  } else {
+  return UpdateAndPrint(context, request, [](const v1::Capture& capture) {
     const std::string text = FormatTags(capture);
-    Print("{} {}{}\n", capture.capture_id(), text.empty() ? "has no tags" : "has the tags ", text);
-  }
-  return kExitDone;
+    return text.empty() ? "has no tags" : "has the tags " + text;
+  });
 }
 
 // Returns how long a capture is kept, as the end of a sentence.
@@ -326,16 +326,7 @@ int KeepCapture(Context& context, const CapturesOptions& options) {
     if (!ns.ok()) return FailUsage(ns.status());
     request.set_retention_ns(*ns);
   }
-  v1::Capture capture;
-  if (const auto status = UpdateCapture(context, request, capture); !status.ok()) {
-    return Fail(context, status);
-  }
-  if (context.json) {
-    Print("{}", FormatCaptureJson(capture));
-  } else {
-    Print("{} {}\n", capture.capture_id(), FormatRetention(capture));
-  }
-  return kExitDone;
+  return UpdateAndPrint(context, request, FormatRetention);
 }
 
 constexpr char kIdText[] = "Capture id, or a unique prefix of one";

@@ -69,6 +69,14 @@ CLI::Option* AddFormats(CLI::App& command, std::vector<std::string>& formats) {
       ->allow_extra_args(false);
 }
 
+CLI::Option* AddStorePrograms(CLI::App& command, std::string& programs) {
+  return command
+      .add_option("--programs", programs,
+                  "With --store: directory of neurontrace-aggregator (default: beside this "
+                  "program)")
+      ->envname("NEURONTRACE_PROGRAMS");
+}
+
 absl::StatusOr<std::vector<uint32_t>> CoresOf(const std::vector<std::string>& cores) {
   std::vector<uint32_t> all;
   for (const std::string& text : SplitList(cores)) {

@@ -23,6 +23,8 @@ CLI::Option* AddEventTypes(CLI::App& command, std::vector<std::string>& event_ty
 CLI::Option* AddFormat(CLI::App& command, std::string& format);
 // Adds --format for a command that accepts several.
 CLI::Option* AddFormats(CLI::App& command, std::vector<std::string>& formats);
+// Adds --programs for a command with --store.
+CLI::Option* AddStorePrograms(CLI::App& command, std::string& programs);
 
 // Parses the values of AddCores: indices inside the process. Fails with INVALID_ARGUMENT if they
 // are not understood.

@@ -123,7 +123,7 @@ int RunStacks(Context& context, const StacksOptions& options) {
 void AddStacksCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<StacksOptions>();
   CLI::App* command = app.add_subcommand(
-      "stacks", "Read what the threads of workers do now, and where odd ranks differ");
+      "stacks", "Show what the threads of workers are doing now, and which ranks differ");
   command->add_option("ID", options->id,
                       "Capture that keeps the stacks of its workers (default: the running watch)");
   command->add_option("--job", options->job, "Only workers of this job")

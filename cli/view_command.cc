@@ -205,11 +205,7 @@ void AddViewCommand(CLI::App& app, Context& context, Run& run) {
       "Serve the store in this directory, on which no aggregator runs, by starting one for the "
       "time of the command");
   store->check(CLI::ExistingDirectory)->excludes(shared);
-  command
-      ->add_option("--programs", options->places.programs,
-                   "With --store: directory of neurontrace-aggregator (default: beside this "
-                   "program)")
-      ->envname("NEURONTRACE_PROGRAMS");
+  AddStorePrograms(*command, options->places.programs);
   command->footer(
       "The address has a token: whoever has it acts with your credentials. That of --shared has "
       "none if the aggregator has TLS: sign in with your token or certificate.\n\n"

@@ -105,7 +105,7 @@ int EnableWatch(Context& context, WatchCommandOptions& options) {
 void AddWatchCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<WatchCommandOptions>();
   CLI::App* command =
-      app.add_subcommand("watch", "Record all the time what shows which rank is slow or hung");
+      app.add_subcommand("watch", "Record continuously what shows which rank is slow or hung");
   command->footer(
       "Examples:\n"
       "  neurontrace watch on --job llama-pretrain\n"

@@ -282,11 +282,7 @@ void AddWhyCommand(CLI::App& app, Context& context, Run& run) {
                    "Read the store in this directory, on which no aggregator runs, by starting one "
                    "for the time of the command")
       ->check(CLI::ExistingDirectory);
-  command
-      ->add_option("--programs", options->places.programs,
-                   "With --store: directory of neurontrace-aggregator (default: beside this "
-                   "program)")
-      ->envname("NEURONTRACE_PROGRAMS");
+  AddStorePrograms(*command, options->places.programs);
   command->footer(
       "Examples:\n"
       "  neurontrace why 01JD\n"

@@ -212,7 +212,10 @@ def trace_states(root):
 
 # --- Limits -------------------------------------------------------------------------------------
 
-TAP_LIMITS = ("tap/buffer_format.h", "tap/agent_protocol.h")
+# Headers of the libraries inside a worker, which have other constants too.
+WORKER_LIMITS = ("tap/buffer_format.h", "tap/agent_protocol.h", "annotate/annotation_format.h",
+                 "annotate/name_table.h")
+WORKER_LIMIT = re.compile(r"M(?:ax|in)|Default|Timeout|Rings$|RingBytes$")
 CONSTANT = re.compile(r"inline constexpr \w+ (k\w+)\s*=\s*(.*?);\s*(?://\s*(.*))?$", re.DOTALL)
 UNITS = {"bytes": (("PiB", 1 << 50), ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10),
                    ("bytes", 1)),
@@ -271,7 +274,7 @@ def limit_files(root):
     trace = os.path.join(root, "lib", "trace")
     shared = sorted(name for name in os.listdir(trace) if name.endswith("limits.h"))
     shared.sort(key=lambda name: name != "limits.h")
-    return [f"lib/trace/{name}" for name in shared] + ["lib/validate/limits.h", *TAP_LIMITS]
+    return [f"lib/trace/{name}" for name in shared] + ["lib/validate/limits.h", *WORKER_LIMITS]
 
 
 def limit_item(comment, lines):
@@ -296,12 +299,12 @@ def limits(root):
         items = []
         for comment, group in found:
             kept = [name for name, _, _ in group if not name.startswith("kNo")
-                    and (path not in TAP_LIMITS or re.search(r"M(?:ax|in)|Default|Timeout", name))]
+                    and (path not in WORKER_LIMITS or WORKER_LIMIT.search(name))]
             shown = [f"`{name}`: {with_unit(name, value_of(expression, known))}" + (f" ({remark})" if remark else "")
                      for name, expression, remark in group if name in kept and value_of(expression, known) is not None]
             if shown:
                 items.append(limit_item(comment if group[0][0] in kept else "", shown))
-        about = "" if path in TAP_LIMITS else about
+        about = "" if path in WORKER_LIMITS else about
         out.append(f"\n## [{path}](../../{path})\n{about}{chr(10) * 2 if about else chr(10)}" + "".join(items))
     return "".join(out).lstrip("\n")
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/number_ranges.h"
 #include "lib/trace/ids.h"
 #include "lib/trace/loss.h"
 #include "lib/trace/rank_evidence.h"
@@ -183,12 +184,6 @@ struct AgentCertificate {
   uint64_t awaited_until_realtime_ns = 0;
 };
 
-// Ranks from `first` to `last`, both included.
-struct RankRange {
-  int64_t first = 0;
-  int64_t last = 0;
-};
-
 // A core that claims a rank.
 struct RankClaimant {
   WorkerIdentity worker;
@@ -233,7 +228,7 @@ struct JobRanks {
   uint64_t cores_guessed = 0;
   // Cores whose evidence names several ranks; the best evidence counts.
   uint64_t cores_contradicted = 0;
-  std::vector<RankRange> never_seen;  // at most limits::kCertificateRankRangesMax
+  std::vector<NumberRange> never_seen;  // at most limits::kCertificateRankRangesMax
   int64_t never_seen_count = 0;
   std::vector<RankDispute> disputes;  // at most limits::kRankDisputesNamedMax
   uint64_t disputes_count = 0;
@@ -257,7 +252,7 @@ struct MissingRanks {
   std::string job;
   int64_t world_size = 0;
   int64_t seen = 0;
-  std::vector<RankRange> never_seen;  // at most limits::kCertificateRankRangesMax
+  std::vector<NumberRange> never_seen;  // at most limits::kCertificateRankRangesMax
   int64_t never_seen_count = 0;
   // Workers of the job claim different world sizes; world_size is the largest.
   bool disputed = false;

@@ -405,26 +405,4 @@ std::vector<std::string> DescribeConflicts(const JobRanks& job) {
   return sentences;
 }
 
-std::string ToString(const std::vector<RankRange>& ranges) {
-  std::string text;
-  for (const RankRange& range : ranges) {
-    if (!text.empty()) text += ", ";
-    text += range.first == range.last ? fmt::format("{}", range.first)
-                                      : fmt::format("{}-{}", range.first, range.last);
-  }
-  return text;
-}
-
-std::vector<RankRange> RangesOf(const std::vector<int64_t>& ascending) {
-  std::vector<RankRange> ranges;
-  for (const int64_t gid : ascending) {
-    if (!ranges.empty() && ranges.back().last + 1 == gid) {
-      ranges.back().last = gid;
-    } else {
-      ranges.push_back({gid, gid});
-    }
-  }
-  return ranges;
-}
-
 }  // namespace neurontrace

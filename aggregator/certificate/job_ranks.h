@@ -81,9 +81,4 @@ std::vector<MissingRanks> MissingOf(const std::vector<JobRanks>& jobs);
 // Empty unless job.has_conflict().
 std::vector<std::string> DescribeConflicts(const JobRanks& job);
 
-// Returns "4-7, 9".
-std::string ToString(const std::vector<RankRange>& ranges);
-// Returns the ranges of ascending, distinct ranks.
-std::vector<RankRange> RangesOf(const std::vector<int64_t>& ascending);
-
 }  // namespace neurontrace

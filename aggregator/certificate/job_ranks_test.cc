@@ -63,7 +63,7 @@ TEST(JobRanksTest, CountsSeenUnknownAndMissingRanks) {
   EXPECT_EQ(jobs[1].ranks_seen, 3);
   EXPECT_EQ(jobs[1].world_size, 8);
   EXPECT_EQ(jobs[1].cores_without_rank, 1u);
-  EXPECT_EQ(ToString(jobs[1].never_seen), "2-4, 6-7");
+  EXPECT_EQ(FormatRanges(jobs[1].never_seen), "2-4, 6-7");
   EXPECT_FALSE(jobs[1].has_conflict());
 }
 

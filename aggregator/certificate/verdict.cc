@@ -341,7 +341,7 @@ void AddRankFindings(const Certificate& certificate, Lines& notes) {
     notes.Add(fmt::format(
         "{}{} of {} ranks were never seen: {}{}{}",
         ranks.job.empty() ? "" : fmt::format("job {}: ", ranks.job), ranks.never_seen_count,
-        ranks.world_size, ToString(ranks.never_seen), is_all ? "" : ", …",
+        ranks.world_size, FormatRanges(ranks.never_seen), is_all ? "" : ", …",
         ranks.disputed ? " (workers report different world sizes; this is the largest)" : ""));
   }
 }
@@ -475,7 +475,7 @@ std::string NameOf(const WorkerCertificate& worker) {
   if (worker.worker.pid != 0) name += fmt::format(" pid {}", worker.worker.pid);
   if (!worker.worker_gids.empty()) {
     name += fmt::format(" (rank{} {})", worker.worker_gids.size() == 1 ? "" : "s",
-                        ToString(RangesOf(worker.worker_gids)));
+                        FormatRanges(FindRanges(worker.worker_gids)));
   }
   return name;
 }

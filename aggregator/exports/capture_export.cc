@@ -11,7 +11,6 @@
 
 #include "aggregator/align/core/clock_maps.h"
 #include "aggregator/certificate/clock_findings.h"
-#include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/make_certificate.h"
 #include "aggregator/certificate/verdict.h"
 #include "aggregator/export/events/event_lines.h"
@@ -20,6 +19,7 @@
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/timeline/store_chunk_source.h"
 #include "lib/base/json_writer.h"
+#include "lib/base/number_ranges.h"
 #include "lib/base/status.h"
 #include "lib/base/time_units.h"
 #include "lib/trace/export_limits.h"
@@ -47,6 +47,11 @@ EventTimes EventTimesOf(const std::vector<StreamRecord>& streams, const ClockMap
   }
   if (times.first_ns == UINT64_MAX) times.first_ns = 0;
   return times;
+}
+
+std::string RangesText(const std::set<int64_t>& numbers) {
+  if (numbers.empty()) return "none";
+  return FormatRanges(FindRanges(std::vector(numbers.begin(), numbers.end())));
 }
 
 // Explains a selection without any event: which of its filters name something that the capture does
@@ -154,9 +159,8 @@ std::string EmptySelection::MissingCores(const std::vector<StreamDescription>& s
     if (!there.contains(core)) missing.insert(core);
   }
   if (missing.empty()) return "";
-  return fmt::format("the capture has no core {} (it has {})",
-                     ToString(RangesOf({missing.begin(), missing.end()})),
-                     there.empty() ? "none" : ToString(RangesOf({there.begin(), there.end()})));
+  return fmt::format("the capture has no core {} (it has {})", RangesText(missing),
+                     RangesText(there));
 }
 
 // Compares with the best evidence of each stream, as TimelineFilter does.
@@ -167,31 +171,31 @@ std::string EmptySelection::MissingRanks(const std::vector<StreamDescription>& s
       there.insert(best->worker_gid);
     }
   }
-  std::string missing;
+  std::vector<NumberRange> missing;
   for (const GidRange& range : filter_.worker_gids) {
     if (std::any_of(there.begin(), there.end(), [&](int64_t gid) { return range.contains(gid); })) {
       continue;
     }
-    missing +=
-        (missing.empty() ? "" : ",") + ToString(std::vector<RankRange>{{range.first, range.last}});
+    missing.push_back({range.first, range.last});
   }
   if (missing.empty()) return "";
-  return fmt::format("the capture has no worker_gid {} (it has {})", missing,
-                     there.empty() ? "none" : ToString(RangesOf({there.begin(), there.end()})));
+  return fmt::format("the capture has no worker_gid {} (it has {})",
+                     FormatRanges(missing, SIZE_MAX, ","), RangesText(there));
 }
 
 std::string EmptySelection::MissingStreams(const std::vector<StreamDescription>& streams) const {
-  std::string missing;
+  std::vector<NumberRange> missing;
   for (const StreamRange& range : filter_.streams) {
     if (std::ranges::any_of(streams, [&range](const StreamDescription& stream) {
           return range.contains(stream.number);
         })) {
       continue;
     }
-    missing +=
-        (missing.empty() ? "" : ",") + ToString(std::vector<RankRange>{{range.first, range.last}});
+    missing.push_back({range.first, range.last});
   }
-  return missing.empty() ? "" : fmt::format("the capture has no events in streams {}", missing);
+  return missing.empty() ? ""
+                         : fmt::format("the capture has no events in streams {}",
+                                       FormatRanges(missing, SIZE_MAX, ","));
 }
 
 absl::StatusOr<std::string> EmptySelection::MissingTypes(

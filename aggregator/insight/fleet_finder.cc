@@ -168,7 +168,7 @@ std::vector<FleetRole> FindRoles(const JudgeInput& input, const Fleet& fleet,
     RoleKey key = KeyOf(*input.histories[core]);
     if (key.period == 0) {
       refusals.Add(RefusalReason::kRoleUnknown, core,
-                   "The executions repeat in no sequence of up to 64; record more steps.");
+                   "The executions follow no repeating sequence of up to 64; record more steps.");
       continue;
     }
     FleetRole& role = roles[key];

@@ -195,8 +195,8 @@ void FleetJudge::RefuseIndistinct(std::vector<Suspects>& suspects) {
     }
     for (const SlowCore& slow : suspects[i].cores) {
       refusals_.Add(RefusalReason::kTwoCandidates, slow.core,
-                    "Excesses within 20 % of each other: one of them can be a wait that is not "
-                    "recorded; record all event types of these cores.");
+                    "These excesses are within 20 % of each other, and one of them may be a wait "
+                    "that was not recorded; record all event types of these cores.");
     }
   }
   suspects = std::move(kept);
@@ -237,7 +237,7 @@ Verdict FleetJudge::Describe(const Suspects& suspects) const {
   verdict.ruled_out.push_back(
       {"peers", 0, fmt::format("their medians differ by {:.1f} %", slowest.spread * 100)});
   verdict.ruled_out.push_back(
-      {"clock", 0, "compared are durations of one host each, no times of two hosts"});
+      {"clock", 0, "only durations on one host are compared, not times of different hosts"});
   return verdict;
 }
 
@@ -354,8 +354,8 @@ void FleetJudge::FindUnevenData(InsightReport& report) {
     if (!spread.has_value() && role.OwnSpread() >= kUnevenDataSpreadMin) {
       refusals_.AddGeneral(
           RefusalReason::kUnexplained,
-          "A step has one execution only, which does not tell uneven data from noise; record a "
-          "run with several microbatches in a step.",
+          "A step has only one execution, so uneven data cannot be told from noise; record a run "
+          "with several microbatches in a step.",
           1);
     }
     if (spread.value_or(0) < kUnevenDataSpreadMin) continue;

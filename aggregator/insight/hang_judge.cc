@@ -276,7 +276,7 @@ void HangJudge::AddVerdict(const OpenKey& key, const OpenOperation& open,
   if (AreAllMembersKnown(key, members.count)) return add(VerdictKind::kHangInside, open.inside);
   for (const uint32_t core : open.inside) {
     refusals_.Add(RefusalReason::kCoverage, core,
-                  "They wait in one operation, and a member of it may not be in the capture; "
+                  "These cores wait in an operation that may have members outside the capture; "
                   "record all workers of the job.");
   }
 }

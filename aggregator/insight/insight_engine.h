@@ -15,7 +15,8 @@ namespace neurontrace {
 
 // A core whose events come. Texts are kept as they are; callers bound them.
 struct InsightCore {
-  std::string job;  // groups meet within a job only
+  std::string job;           // groups meet within a job only
+  bool has_job_name = true;  // false: `job` stands for workers that name none; see InsightFeed
   std::string instance_id;
   uint64_t process = 0;  // unique among the workers of the instance
   // -1: unknown.

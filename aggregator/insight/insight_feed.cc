@@ -86,6 +86,7 @@ void InsightFeed::FindCores() {
                          std::clamp<int64_t>(world_of(streams_[i]), 0, UINT32_MAX))};
     if (core.job.empty() && nameless_worlds.size() > 1) {
       core.job = fmt::format("world of {}", world_of(streams_[i]));
+      core.has_job_name = false;
     }
     if (!is_read) {
       silent_.push_back(std::move(core));

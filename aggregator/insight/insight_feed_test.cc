@@ -288,6 +288,7 @@ TEST_F(InsightFeedTest, DistinguishesJobsAndProcesses) {
   Feed();
   ASSERT_EQ(feed_->cores().size(), 2u);
   EXPECT_NE(feed_->cores()[0].job, feed_->cores()[1].job);
+  EXPECT_FALSE(feed_->cores()[0].has_job_name);
   EXPECT_NE(feed_->cores()[0].process, feed_->cores()[1].process);
   EXPECT_EQ(feed_->cores()[1].process & UINT32_MAX, 7u);
 }

@@ -94,4 +94,13 @@ const char* InsightPhaseName(InsightPhase phase) {
   return "unknown";
 }
 
+void AddSums(const InsightReport& report, InsightReport& sums) {
+  sums.executions += report.executions;
+  sums.is_below_cost &= report.is_below_cost;
+  if (sums.step_ns != 0 && report.exposed_wait_ns <= sums.exposed_wait_ns) return;
+  sums.step_ns = report.step_ns;
+  sums.exposed_wait_ns = report.exposed_wait_ns;
+  sums.explained_wait_ns = report.explained_wait_ns;
+}
+
 }  // namespace neurontrace

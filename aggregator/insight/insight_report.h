@@ -112,7 +112,7 @@ struct Refusal {
   uint64_t end_ns = 0;
   uint64_t refused_ns = 0;  // of the time between, so much was not judged; 0: all of it
   uint64_t judged_ns = 0;   // length of what was to be judged; 0: unknown
-  uint64_t count = 0;       // of executions, or of losses
+  uint64_t count = 0;       // of executions, lost events or absent ranks, by the reason
   std::string missing;      // what is missing and how to get it, one sentence
 };
 
@@ -128,5 +128,9 @@ struct InsightReport {
   uint64_t explained_wait_ns = 0;  // of it, by the verdicts
   bool is_below_cost = false;      // waits are too short to matter: nobody was looked for
 };
+
+// Adds the executions of a report to `sums`, and the step and waits of the group that waits most.
+// Verdicts, refusals and cores are the caller's.
+void AddSums(const InsightReport& report, InsightReport& sums);
 
 }  // namespace neurontrace

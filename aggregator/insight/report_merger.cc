@@ -80,12 +80,7 @@ void ReportMerger::Add(const InsightReport& report, const JudgedWindow& window,
   for (const Verdict& verdict : report.verdicts) AddVerdict(verdict, window);
   EndVerdicts();
   AddRefusals(report, window, engine);
-  sums_.executions += report.executions;
-  sums_.is_below_cost &= report.is_below_cost;
-  if (sums_.step_ns != 0 && report.exposed_wait_ns <= sums_.exposed_wait_ns) return;
-  sums_.step_ns = report.step_ns;
-  sums_.exposed_wait_ns = report.exposed_wait_ns;
-  sums_.explained_wait_ns = report.explained_wait_ns;
+  AddSums(report, sums_);
 }
 
 void ReportMerger::AddVerdict(const Verdict& found, const JudgedWindow& window) {

@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "lib/base/clean_text.h"
+#include "lib/base/number_ranges.h"
 
 namespace neurontrace {
 namespace {
 
 // Of a sentence of this program.
 constexpr size_t kSentenceBytesMax = 400;
-// Ranges of ranks in one text; the report has all of them.
-constexpr size_t kRangesMax = 8;
 // Models besides the first in one text; the report has all of them.
 constexpr size_t kOtherModelsMax = 4;
 
@@ -45,23 +44,6 @@ std::string OneCore(const InsightCore& core) {
   return fmt::format("rank {} ({})", core.worker_gid, place);
 }
 
-// "0-3, 8, 12-15 and 20 more".
-std::string Ranges(std::vector<int64_t> numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  std::string text;
-  size_t ranges = 0;
-  for (size_t begin = 0, end = 0; begin < numbers.size(); begin = end) {
-    if (ranges++ == kRangesMax) return text + fmt::format(" and {} more", numbers.size() - begin);
-    end = begin + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    if (!text.empty()) text += ", ";
-    text += end - begin == 1 ? fmt::format("{}", numbers[begin])
-                             : fmt::format("{}-{}", numbers[begin], numbers[end - 1]);
-  }
-  return text;
-}
-
 // Names the cores, and the instance if it is the only one.
 std::string ManyCores(std::span<const uint32_t> indices, std::span<const InsightCore> cores) {
   std::vector<uint32_t> known;
@@ -76,9 +58,12 @@ std::string ManyCores(std::span<const uint32_t> indices, std::span<const Insight
     if (cores[core].worker_gid >= 0) ranks.push_back(cores[core].worker_gid);
     is_one_instance = is_one_instance && cores[core].instance_id == instance;
   }
-  std::string text = ranks.size() == known.size()
-                         ? fmt::format("ranks {}", Ranges(std::move(ranks)))
-                         : Counted(known.size(), "core");
+  const bool have_ranks = ranks.size() == known.size();
+  std::ranges::sort(ranks);
+  // Two cores can claim one rank.
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  std::string text = have_ranks ? "ranks " + FormatRanges(FindRanges(ranks), kInsightRangesMax)
+                                : Counted(known.size(), "core");
   if (is_one_instance) text += fmt::format(" of {}", Clean(instance));
   return text;
 }
@@ -155,6 +140,22 @@ std::string SlowText(const Verdict& verdict, std::string_view who, std::string_v
       verdict.executions, verdict.judged, Cost(verdict), Waiting(verdict), OtherModels(verdict));
 }
 
+// Returns " (2 lost events)"; empty if there is no count, or `missing` has it.
+std::string CountText(const Refusal& refusal) {
+  if (refusal.count == 0) return "";
+  switch (refusal.reason) {
+    case RefusalReason::kCoverage:
+      return "";
+    case RefusalReason::kLosses:
+      return fmt::format(" ({})", Counted(refusal.count, "lost event"));
+    case RefusalReason::kTooShort:
+    case RefusalReason::kContradiction:
+      return fmt::format(" ({})", Counted(refusal.count, "execution"));
+    default:
+      return fmt::format(" ({})", Counted(refusal.count, "case"));
+  }
+}
+
 std::string HangText(const Verdict& verdict, std::string_view who, std::string_view what) {
   const std::string waiting =
       verdict.waiting == 0 ? std::string()
@@ -205,7 +206,7 @@ std::string VerdictText(const Verdict& verdict, std::span<const InsightCore> cor
     case VerdictKind::kUnevenData:
       return fmt::format(
           "UNEVEN uneven-data: the work{} differs by {:.1f} % between cores of the same execution, "
-          "each time another one is last; {}; no rank is at fault",
+          "and a different core is last each time; {}; no rank is at fault",
           RolePhrase(verdict), (verdict.ratio - 1) * 100, Cost(verdict));
     case VerdictKind::kHangNotEntered:
       return HangText(verdict, who, "did not enter");
@@ -232,7 +233,7 @@ std::string RuledOutText(const Verdict& verdict) {
 std::string RefusalText(const Refusal& refusal, std::span<const InsightCore> cores) {
   std::string text = fmt::format("REFUSED {}", RefusalReasonName(refusal.reason));
   if (!refusal.cores.empty()) text += fmt::format(": {}", ManyCores(refusal.cores, cores));
-  if (refusal.count > 0) text += fmt::format(" ({})", Counted(refusal.count, "case"));
+  text += CountText(refusal);
   if (refusal.refused_ns > 0) {
     text += fmt::format(", {} of {} not judged", Duration(refusal.refused_ns),
                         Duration(refusal.judged_ns));

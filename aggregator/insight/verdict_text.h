@@ -30,6 +30,8 @@ std::string VerdictKey(const Verdict& verdict, std::span<const InsightCore> core
 
 // Bytes of a name from outside in such a text; the rest of a longer one is cut.
 inline constexpr size_t kInsightNameBytesMax = 80;
+// Ranges of ranks in such a text; the ranks of the others are only counted.
+inline constexpr size_t kInsightRangesMax = 8;
 
 // The date of the rule that verdicts are made by, as docs/decisions/0044 has it.
 inline constexpr std::string_view kInsightRuleVersion = "2026-11-28.3";

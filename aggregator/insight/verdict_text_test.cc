@@ -62,11 +62,11 @@ TEST_F(VerdictTextTest, ARefusalHasItsTimeAndItsWholeSentence) {
   Refusal refusal{.reason = RefusalReason::kLosses, .cores = {3}, .count = 2};
   refusal.missing = std::string(200, 'x');
   EXPECT_EQ(RefusalText(refusal, cores_),
-            "REFUSED losses: rank 403 (i-0abc nc 3) (2 cases): " + refusal.missing);
+            "REFUSED losses: rank 403 (i-0abc nc 3) (2 lost events): " + refusal.missing);
   refusal.refused_ns = 1'200'000'000;
   refusal.judged_ns = 30'000'000'000;
   EXPECT_THAT(RefusalText(refusal, cores_),
-              HasSubstr("(2 cases), 1.20 s of 30.00 s not judged: x"));
+              HasSubstr("(2 lost events), 1.20 s of 30.00 s not judged: x"));
 }
 
 // One fault may have more suspects in a later window; another collective is another fault.
@@ -150,9 +150,10 @@ TEST_F(VerdictTextTest, RefusalsReportWhatIsMissing) {
                            .cores = {32, 33},
                            .count = 2,
                            .missing = "Events were lost; judge a window without the loss."};
-  EXPECT_EQ(RefusalText(refusal, cores_),
-            "REFUSED losses: ranks 432-433 of i-0def (2 cases): Events were lost; judge a window "
-            "without the loss.");
+  EXPECT_EQ(
+      RefusalText(refusal, cores_),
+      "REFUSED losses: ranks 432-433 of i-0def (2 lost events): Events were lost; judge a window "
+      "without the loss.");
 }
 
 TEST_F(VerdictTextTest, NobodyToNameHasItsReason) {

@@ -176,12 +176,7 @@ InsightReport WindowedJudge::Finish(std::span<const CoreCondition> conditions) {
     std::ranges::move(report.refusals, std::back_inserter(all.refusals));
     all.cores += report.cores;
     all.cores_judged += report.cores_judged;
-    all.executions += report.executions;
-    all.is_below_cost &= report.is_below_cost;
-    if (all.step_ns != 0 && report.exposed_wait_ns <= all.exposed_wait_ns) continue;
-    all.step_ns = report.step_ns;
-    all.exposed_wait_ns = report.exposed_wait_ns;
-    all.explained_wait_ns = report.explained_wait_ns;
+    AddSums(report, all);
   }
   std::ranges::stable_sort(all.verdicts, ComesBefore);
   std::ranges::stable_sort(all.refusals, [](const Refusal& a, const Refusal& b) {

@@ -109,7 +109,7 @@ void ToMessage(const MissingRanks& ranks, v1::MissingRanks& message) {
   message.set_job(ranks.job);
   message.set_world_size(ranks.world_size);
   message.set_seen(ranks.seen);
-  for (const RankRange& range : ranks.never_seen) {
+  for (const NumberRange& range : ranks.never_seen) {
     v1::RankRange& told = *message.add_never_seen();
     told.set_first(range.first);
     told.set_last(range.last);
@@ -137,7 +137,7 @@ void ToMessage(const JobRanks& job, v1::JobRanks& message) {
   message.set_cores_without_rank(job.cores_without_rank);
   message.set_cores_guessed(job.cores_guessed);
   message.set_cores_contradicted(job.cores_contradicted);
-  for (const RankRange& range : job.never_seen) {
+  for (const NumberRange& range : job.never_seen) {
     v1::RankRange& told = *message.add_never_seen();
     told.set_first(range.first);
     told.set_last(range.last);

@@ -26,7 +26,7 @@ constexpr size_t kNamedInCommandMax = 16;
 
 v1::InsightCore ToMessage(const InsightCore& core) {
   v1::InsightCore message;
-  message.set_job(core.job);
+  if (core.has_job_name) message.set_job(core.job);
   message.set_instance_id(core.instance_id);
   // The upper half tells processes with one id apart, see InsightFeed.
   message.set_pid(core.process & UINT32_MAX);
@@ -86,9 +86,10 @@ std::string SelectionOf(const Verdict& verdict, std::span<const InsightCore> cor
   if (!is_by_rank) return by_instance;
   std::string selection = fmt::format(" --worker-gid {}", fmt::join(gids, ","));
   if (!HasSeveralJobs(cores)) return selection;
-  const std::string& job = cores[verdict.suspects.front()].job;
+  const InsightCore& first = cores[verdict.suspects.front()];
   // A job without a name cannot be selected.
-  return selection + (job.empty() ? by_instance : fmt::format(" --job {}", ShellWord(job)));
+  const bool has_name = first.has_job_name && !first.job.empty();
+  return selection + (has_name ? fmt::format(" --job {}", ShellWord(first.job)) : by_instance);
 }
 
 // Returns the time as an edge of an export's window: "4.203s" after the first event, in whole

@@ -116,6 +116,10 @@ TEST(InsightMessageTest, ACommandNamesTheJobIfThereAreSeveral) {
   EXPECT_THAT(look(), HasSubstr(" --worker-gid 1 --job 'llama 2' --from"));
   cores[1].job.clear();
   EXPECT_THAT(look(), HasSubstr(" --worker-gid 1 --instance i-a --from"));
+  cores[1].job = "world of 64";
+  cores[1].has_job_name = false;
+  EXPECT_THAT(look(), HasSubstr(" --worker-gid 1 --instance i-a --from"));
+  EXPECT_EQ(ToMessage(report, cores, {.id = "01JD"}).verdicts(0).suspects(0).job(), "");
 }
 
 TEST(InsightMessageTest, WithoutACaptureThereIsNothingToExport) {

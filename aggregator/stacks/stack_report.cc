@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/number_ranges.h"
 #include "lib/trace/stacks_limits.h"
 
 namespace neurontrace {
@@ -29,12 +30,9 @@ std::string MembersText(const v1::StacksReport& report, const std::vector<uint32
     }
   }
   std::string text;
-  for (auto gid = gids.begin(); gid != gids.end();) {
-    const int64_t first = *gid;
-    int64_t last = first;
-    while (++gid != gids.end() && *gid == last + 1) last = *gid;
-    text += text.empty() ? "gid " : ",";
-    text += first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+  if (!gids.empty()) {
+    const auto ranges = FindRanges(std::vector(gids.begin(), gids.end()));
+    text = "gid " + FormatRanges(ranges, ranges.size(), ",");
   }
   for (size_t i = 0; i < std::min(others.size(), kProcessesNamed); ++i) {
     text += (text.empty() ? "" : ", ") + others[i];

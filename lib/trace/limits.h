@@ -6,8 +6,9 @@
 
 // The limits that several folders share, with the policy at each. Files named *_limits.h beside
 // this one have those of one subject. The counters are described in docs/operator/metrics.md, and
-// docs/operator/limits.md lists all limits. The tap's own limits, which a worker process carries,
-// are in tap/buffer_format.h.
+// docs/operator/limits.md lists all limits. The limits of the libraries inside a worker process are
+// in tap/buffer_format.h, tap/agent_protocol.h, annotate/annotation_format.h and
+// annotate/name_table.h.
 namespace neurontrace::limits {
 
 // One document of nrt_sys_trace_fetch_events. Larger: refused, counted as a decode loss.

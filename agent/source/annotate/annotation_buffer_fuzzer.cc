@@ -6,6 +6,7 @@
 
 #include "agent/source/annotate/annotation_reader.h"
 #include "agent/source/annotate/range_pairing.h"
+#include "lib/trace/annotation_limits.h"
 
 namespace neurontrace {
 namespace {
@@ -26,13 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::memcpy(positions, data, sizeof positions);
   data += sizeof positions;
   size -= sizeof positions;
-  auto& about = *reinterpret_cast<AnnotationBufferHeader*>(Memory());
-  about.magic = kAnnotationBufferMagic;
-  about.format_version = kAnnotationFormatVersion;
-  about.header_bytes = kAnnotationHeaderBytes;
-  about.ring_count = kAnnotationRings;
-  about.ring_header_bytes = kAnnotationRingHeaderBytes;
-  about.ring_bytes = kAnnotationRingBytes;
+  InitAnnotationHeader(*reinterpret_cast<AnnotationBufferHeader*>(Memory()));
   auto& ring = *reinterpret_cast<AnnotationRingHeader*>(Memory() + kAnnotationHeaderBytes);
   // Positions near the end of the ring, so that records wrap around.
   ring.read_pos.store(positions[0] & ~uint64_t{7});
@@ -59,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     } else {
       pairing.End(read);
     }
-    if (pairing.open() > RangePairing::kOpenMax) __builtin_trap();
+    if (pairing.open() > limits::kAnnotationRangesOpenMax) __builtin_trap();
   }
   (void)(*reader)->TakeDropped();
   return 0;

@@ -3,7 +3,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cstring>
@@ -36,12 +35,13 @@ absl::StatusOr<std::unique_ptr<AnnotationReader>> AnnotationReader::Over(void* m
   return reader;
 }
 
-// Only one layout exists in format 1, so the fields are compared and not followed. Reading
-// continues where an earlier agent ended, as far as that position is valid.
+// Only one layout exists in format 1, so the fields are compared and not followed. Each is loaded
+// once, as the process may change it between two loads. Reading continues where an earlier agent
+// ended.
 absl::Status AnnotationReader::CheckHeader() {
   AnnotationBufferHeader& about = header();
-  const uint64_t magic = std::atomic_ref(about.magic).load(std::memory_order_relaxed);
-  const uint32_t version = std::atomic_ref(about.format_version).load(std::memory_order_relaxed);
+  const uint64_t magic = LoadOnce(about.magic);
+  const uint32_t version = LoadOnce(about.format_version);
   if (magic != kAnnotationBufferMagic) {
     return InvalidArgument("the annotation library's buffer has a wrong magic number");
   }
@@ -51,13 +51,17 @@ absl::Status AnnotationReader::CheckHeader() {
         "an agent of the same release",
         version, kAnnotationFormatVersion);
   }
-  if (about.header_bytes != kAnnotationHeaderBytes || about.ring_count != kAnnotationRings ||
-      about.ring_header_bytes != kAnnotationRingHeaderBytes ||
-      about.ring_bytes != kAnnotationRingBytes) {
+  if (LoadOnce(about.header_bytes) != kAnnotationHeaderBytes ||
+      LoadOnce(about.ring_count) != kAnnotationRings ||
+      LoadOnce(about.ring_header_bytes) != kAnnotationRingHeaderBytes ||
+      LoadOnce(about.ring_bytes) != kAnnotationRingBytes) {
     return InvalidArgument("the annotation library's buffer does not have the layout of format 1");
   }
   for (uint32_t i = 0; i < kAnnotationRings; ++i) {
     positions_[i] = ring(i).read_pos.load(std::memory_order_acquire);
+    if (positions_[i] % kAnnotationRecordAlignment != 0) {
+      return InvalidArgument("ring {} has an invalid read position of {}", i, positions_[i]);
+    }
     dropped_[i] = ring(i).dropped.load(std::memory_order_relaxed);
   }
   dropped_[kAnnotationRings] = about.dropped_without_ring.load(std::memory_order_relaxed);
@@ -67,10 +71,7 @@ absl::Status AnnotationReader::CheckHeader() {
 void AnnotationReader::CopyOut(uint32_t index, uint64_t position, char* to, size_t bytes) const {
   const uint8_t* const data =
       reinterpret_cast<const uint8_t*>(&ring(index)) + kAnnotationRingHeaderBytes;
-  const size_t offset = position & (kAnnotationRingBytes - 1);
-  const size_t first = std::min<size_t>(bytes, kAnnotationRingBytes - offset);
-  std::memcpy(to, data + offset, first);
-  std::memcpy(to + first, data, bytes - first);
+  CopyFromRing(data, kAnnotationRingBytes, position, to, bytes);
 }
 
 absl::StatusOr<bool> AnnotationReader::Next(uint32_t index, ReadAnnotation& read) {

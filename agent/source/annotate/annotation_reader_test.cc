@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "agent/source/annotate/annotation_test_support.h"
 #include "lib/base/unique_fd.h"
 
@@ -90,6 +93,35 @@ TEST_F(AnnotationReaderTest, RefusesOtherFiles) {
   other.header().ring_bytes = kAnnotationRingBytes;
   other.header().magic = 1;
   EXPECT_FALSE(AnnotationReader::Open(other.memfd()).ok());
+  other.header().magic = kAnnotationBufferMagic;
+  other.ring(3).read_pos.store(4);
+  EXPECT_FALSE(AnnotationReader::Open(other.memfd()).ok());
+  other.ring(3).read_pos.store(8);
+  EXPECT_TRUE(AnnotationReader::Open(other.memfd()).ok());
+}
+
+// The process writes to the header while it is checked. ThreadSanitizer reports a plain load of the
+// same mapping.
+TEST_F(AnnotationReaderTest, LoadsTheHeaderWhileAProcessWritesIt) {
+  std::thread process([this] {
+    AnnotationBufferHeader& about = fake_.header();
+    for (uint32_t i = 0; i < 1'000; ++i) {
+      std::atomic_ref(about.header_bytes).store(i);
+      std::atomic_ref(about.ring_count).store(i);
+      std::atomic_ref(about.ring_header_bytes).store(i);
+      std::atomic_ref(about.ring_bytes).store(i);
+      std::atomic_ref(about.header_bytes).store(kAnnotationHeaderBytes);
+      std::atomic_ref(about.ring_count).store(kAnnotationRings);
+      std::atomic_ref(about.ring_header_bytes).store(kAnnotationRingHeaderBytes);
+      std::atomic_ref(about.ring_bytes).store(kAnnotationRingBytes);
+    }
+  });
+  for (int i = 0; i < 100; ++i) {
+    const absl::Status status = AnnotationReader::Over(&fake_.header()).status();
+    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << status;
+  }
+  process.join();
+  EXPECT_TRUE(AnnotationReader::Over(&fake_.header()).ok());
 }
 
 }  // namespace

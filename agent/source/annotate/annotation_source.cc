@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/trace/annotation_limits.h"
 #include "lib/trace/limits.h"
 
 // Poll is the only task. Orders and connections change what it finds.
@@ -17,14 +18,6 @@ namespace {
 constexpr uint64_t kPollNs = 20'000'000;
 // Between two questions who takes part.
 constexpr uint64_t kRefreshNs = 200'000'000;
-// Records of one process that one poll reads, so that polls stay short.
-constexpr size_t kRecordsPerPoll = 16'384;
-// How long after a capture's end records that were stamped before it may become readable: their
-// threads were interrupted while they wrote.
-constexpr uint64_t kLateNs = 60'000'000;
-// How long a live process may take to return after its connection ended; the library tries again
-// at least every five seconds.
-constexpr uint64_t kReturnNs = 12'000'000'000;
 // The name of the streams, which have no file.
 constexpr char kStreamName[] = "annotations";
 
@@ -148,7 +141,7 @@ absl::Status AnnotationSource::OnAnnotator(TapSession& session, TapGreeting gree
   if (known != processes_.end() && known->second.session != nullptr) {
     return FailedPrecondition("process {} already has an annotation library", peer.pid);
   }
-  if (known == processes_.end() && processes_.size() >= kProcessesMax) {
+  if (known == processes_.end() && processes_.size() >= limits::kAnnotatedProcessesMax) {
     return ResourceExhausted("{} processes with annotation libraries are connected",
                              processes_.size());
   }
@@ -180,7 +173,7 @@ void AnnotationSource::OnAnnotatorGone(TapSession& session) {
 
 bool AnnotationSource::HasReturnTime(const WorkerIdentity& worker, const Process& process) const {
   if (captures_.empty() || process.is_claimed || process.reader == nullptr) return false;
-  if (clock_.MonotonicNs() - process.gone_ns >= kReturnNs) return false;
+  if (clock_.MonotonicNs() - process.gone_ns >= limits::kAnnotationReturnNs) return false;
   return proc_.StartTimeTicks(worker.pid) == worker.start_time_ticks;
 }
 
@@ -221,7 +214,8 @@ void AnnotationSource::Poll() {
   const bool is_behind = std::any_of(processes_.begin(), processes_.end(),
                                      [](const auto& entry) { return entry.second.is_behind; });
   for (auto& [id, capture] : captures_) {
-    const bool is_over = capture.stop && now_ns >= capture.stop->monotonic_ns + kLateNs;
+    const bool is_over =
+        capture.stop && now_ns >= capture.stop->monotonic_ns + limits::kAnnotationLateNs;
     if (is_over && !is_behind && !capture.ended) EndCapture(id, capture);
     for (auto& [worker, stream] : capture.streams) stream->Tick();
   }
@@ -275,7 +269,7 @@ void AnnotationSource::Read(const WorkerIdentity& worker, Process& process) {
   // A ring that is not valid ends the reading only after the others were read.
   for (uint32_t i = 0; i < kAnnotationRings; ++i) {
     const uint32_t ring = (first_ring_ + i) % kAnnotationRings;
-    while (reads.size() < kRecordsPerPoll) {
+    while (reads.size() < limits::kAnnotationRecordsPerPollMax) {
       ReadAnnotation read;
       const absl::StatusOr<bool> found = process.reader->Next(ring, read);
       status.Update(found.status());
@@ -283,7 +277,7 @@ void AnnotationSource::Read(const WorkerIdentity& worker, Process& process) {
       reads.push_back(std::move(read));
     }
   }
-  process.is_behind = reads.size() >= kRecordsPerPoll;
+  process.is_behind = reads.size() >= limits::kAnnotationRecordsPerPollMax;
   // Those of one thread are ordered; a timeline wants those of all threads so.
   std::stable_sort(reads.begin(), reads.end(), [](const auto& a, const auto& b) {
     return a.record.realtime_ns < b.record.realtime_ns;

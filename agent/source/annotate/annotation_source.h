@@ -35,9 +35,6 @@ namespace neurontrace {
 // sequence.
 class AnnotationSource final : public Source, public AnnotationPeers {
  public:
-  // Processes at a time. Beyond: refused, counted as a refused tap.
-  static constexpr size_t kProcessesMax = 1'024;
-
   struct Options {
     std::string agent_id;
     std::string instance_id;

@@ -21,13 +21,7 @@ class FakeAnnotations {
   FakeAnnotations()
       : memory_(tap::MapSealedMemfd("fake_annotations", kAnnotationBufferBytes, &memfd_)) {
     if (memory_ == nullptr) std::abort();
-    AnnotationBufferHeader& about = header();
-    about.format_version = kAnnotationFormatVersion;
-    about.header_bytes = kAnnotationHeaderBytes;
-    about.ring_count = kAnnotationRings;
-    about.ring_header_bytes = kAnnotationRingHeaderBytes;
-    about.ring_bytes = kAnnotationRingBytes;
-    about.magic = kAnnotationBufferMagic;
+    InitAnnotationHeader(header());
   }
   ~FakeAnnotations() {
     munmap(memory_, kAnnotationBufferBytes);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/source/annotate/range_pairing.h"
 
+#include "lib/trace/annotation_limits.h"
+
 namespace neurontrace {
 
 void RangePairing::Reset() {
@@ -32,7 +34,7 @@ AnnotatedRange RangePairing::Begin(const ReadAnnotation& read) {
     const auto stack = stacks_.find(Stack(read.record.thread_id, read.record.domain));
     if (stack != stacks_.end()) DropFrom(read.record.level, stack->second);
   }
-  if (open_ >= kOpenMax) return range;
+  if (open_ >= limits::kAnnotationRangesOpenMax) return range;
   if (is_push) {
     stacks_[Stack(read.record.thread_id, read.record.domain)].push_back({read.record.level, range});
     ++open_;

@@ -28,10 +28,6 @@ struct AnnotatedRange {
 // by the range's id. A new recording forgets all open ranges. Used by one thread at a time.
 class RangePairing {
  public:
-  // Ranges that are open at a time. Beyond: a further one is not remembered, so that its end has no
-  // begin; counted.
-  static constexpr size_t kOpenMax = 65'536;
-
   // Takes a kPush or kStart.
   AnnotatedRange Begin(const ReadAnnotation& read);
   // Takes a kPop or kEnd. Returns nothing if its begin is not known.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/trace/annotation_limits.h"
+
 namespace neurontrace {
 namespace {
 
@@ -67,11 +69,11 @@ TEST(RangePairingTest, ANewRecordingForgetsOpenRanges) {
 
 TEST(RangePairingTest, OpenRangesAreBounded) {
   RangePairing pairing;
-  for (uint64_t i = 0; i < RangePairing::kOpenMax + 5; ++i) {
+  for (uint64_t i = 0; i < limits::kAnnotationRangesOpenMax + 5; ++i) {
     pairing.Begin(Make(AnnotationType::kStart, 0, i + 1));
   }
-  EXPECT_EQ(pairing.open(), RangePairing::kOpenMax);
-  EXPECT_FALSE(pairing.End(Make(AnnotationType::kEnd, 0, RangePairing::kOpenMax + 1)));
+  EXPECT_EQ(pairing.open(), limits::kAnnotationRangesOpenMax);
+  EXPECT_FALSE(pairing.End(Make(AnnotationType::kEnd, 0, limits::kAnnotationRangesOpenMax + 1)));
   EXPECT_TRUE(pairing.End(Make(AnnotationType::kEnd, 0, 1)));
 }
 

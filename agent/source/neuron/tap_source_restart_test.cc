@@ -10,7 +10,22 @@ namespace {
 
 using ::testing::SizeIs;
 
-using TapSourceRestartTest = TapSourceTest;
+class TapSourceRestartTest : public TapSourceTest {
+ protected:
+  // Stops the capture, which cannot finish until the tap has connected again and stopped.
+  void StopBeforeTheTapReturns() {
+    source_->Stop(capture_, Source::kStopNow);
+    Pass(4'000);
+    EXPECT_FALSE(source_->IsFinished(capture_));
+    Connect(capture_);
+    Pass(300);
+    tap_.WriteStopped(capture_, TapStopReason::kCommand);
+    Pass(600);
+    sink_.StoreAll();
+    Pass(600);
+    EXPECT_TRUE(source_->IsFinished(capture_));
+  }
+};
 
 // The agent is killed when the store holds any number of its chunks; the next one must end up with
 // every event and every loss once.
@@ -319,16 +334,7 @@ TEST_F(TapSourceRestartTest, WaitsForAWorkerThatLivesToFindTheNewAgent) {
   // Killed; the capture is stopped before the tap has found the next agent.
   MakeSource();
   source_->ApplyOrder(SourceOrder::Start(capture_, {}, sink_.Cursors()));
-  source_->Stop(capture_, Source::kStopNow);
-  Pass(4'000);
-  EXPECT_FALSE(source_->IsFinished(capture_));
-  Connect(capture_);
-  Pass(300);
-  tap_.WriteStopped(capture_, TapStopReason::kCommand);
-  Pass(600);
-  sink_.StoreAll();
-  Pass(600);
-  EXPECT_TRUE(source_->IsFinished(capture_));
+  StopBeforeTheTapReturns();
   EXPECT_THAT(sink_.Events(), SizeIs(4));
   EXPECT_TRUE(sink_.Losses().empty());
 }
@@ -344,16 +350,7 @@ TEST_F(TapSourceRestartTest, WaitsForWorkerWithoutStoredData) {
   worker.stream.nc_idx = limits::kNoNcIdx;
   MakeSource();
   source_->ApplyOrder(SourceOrder::Start(capture_, {}, {&worker, 1}));
-  source_->Stop(capture_, Source::kStopNow);
-  Pass(4'000);
-  EXPECT_FALSE(source_->IsFinished(capture_));
-  Connect(capture_);
-  Pass(300);
-  tap_.WriteStopped(capture_, TapStopReason::kCommand);
-  Pass(600);
-  sink_.StoreAll();
-  Pass(600);
-  EXPECT_TRUE(source_->IsFinished(capture_));
+  StopBeforeTheTapReturns();
   EXPECT_THAT(sink_.Events(), SizeIs(2));
   EXPECT_EQ(status().streams, 1u);
 }

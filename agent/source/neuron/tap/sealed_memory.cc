@@ -5,6 +5,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <bit>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 
@@ -39,6 +42,21 @@ absl::StatusOr<SealedMemory> MapSealedMemory(int memfd, uint64_t bytes_min, uint
     return InvalidArgument("the {}'s buffer cannot be mapped: {}", whose, std::strerror(errno));
   }
   return SealedMemory{static_cast<uint8_t*>(memory), bytes, about.st_dev, about.st_ino};
+}
+
+void CopyOnce(const void* from, void* to, size_t bytes) {
+  std::memcpy(to, from, bytes);
+  // No load moves from before the fence to behind it.
+  std::atomic_signal_fence(std::memory_order_acq_rel);
+}
+
+void CopyFromRing(const uint8_t* ring, uint64_t ring_bytes, uint64_t position, char* to,
+                  size_t bytes) {
+  assert(std::has_single_bit(ring_bytes) && bytes <= ring_bytes);
+  const size_t offset = position & (ring_bytes - 1);
+  const size_t first = std::min<size_t>(bytes, ring_bytes - offset);
+  CopyOnce(ring + offset, to, first);
+  CopyOnce(ring, to + first, bytes - first);
 }
 
 }  // namespace neurontrace

@@ -56,11 +56,11 @@ absl::StatusOr<std::unique_ptr<TapBufferReader>> TapBufferReader::Over(void* mem
 // Every field is loaded once, as the other side may change it between two loads.
 absl::Status TapBufferReader::CheckHeader() {
   TapBufferHeader& h = header();
-  const uint64_t magic = std::atomic_ref(h.magic).load(std::memory_order_relaxed);
-  const uint32_t version = std::atomic_ref(h.format_version).load(std::memory_order_relaxed);
-  ring_bytes_ = std::atomic_ref(h.ring_bytes).load(std::memory_order_relaxed);
-  claimed_pid_ = std::atomic_ref(h.claimed_pid).load(std::memory_order_relaxed);
-  process_start_ticks_ = std::atomic_ref(h.process_start_ticks).load(std::memory_order_relaxed);
+  const uint64_t magic = LoadOnce(h.magic);
+  const uint32_t version = LoadOnce(h.format_version);
+  ring_bytes_ = LoadOnce(h.ring_bytes);
+  claimed_pid_ = LoadOnce(h.claimed_pid);
+  process_start_ticks_ = LoadOnce(h.process_start_ticks);
   if (magic != kTapBufferMagic) return InvalidArgument("the tap's buffer has a wrong magic number");
   if (version != kTapBufferFormatVersion) {
     return InvalidArgument(
@@ -69,8 +69,8 @@ absl::Status TapBufferReader::CheckHeader() {
         version, kTapBufferFormatVersion);
   }
   // Only this layout exists in format 1, so the fields are compared and not followed.
-  if (h.header_bytes != kTapHeaderBytes || h.facts_offset != kTapFactsOffset ||
-      h.facts_bytes != kTapFactsBytes || h.ring_offset != kTapRingOffset) {
+  if (LoadOnce(h.header_bytes) != kTapHeaderBytes || LoadOnce(h.facts_offset) != kTapFactsOffset ||
+      LoadOnce(h.facts_bytes) != kTapFactsBytes || LoadOnce(h.ring_offset) != kTapRingOffset) {
     return InvalidArgument("the tap's buffer does not have the layout of format 1");
   }
   // The ring must be a power of two, as offsets in it are masked, and end with the mapping.
@@ -98,13 +98,8 @@ absl::Status TapBufferReader::CheckWritePosition(uint64_t write_position) {
   return absl::OkStatus();
 }
 
-// Requires that `bytes` is at most the size of the ring.
 void TapBufferReader::CopyOut(uint64_t position, char* to, size_t bytes) const {
-  const uint8_t* const ring = base_ + kTapRingOffset;
-  const size_t offset = position & (ring_bytes_ - 1);
-  const size_t first = std::min<size_t>(bytes, ring_bytes_ - offset);
-  std::memcpy(to, ring + offset, first);
-  std::memcpy(to + first, ring, bytes - first);
+  CopyFromRing(base_ + kTapRingOffset, ring_bytes_, position, to, bytes);
 }
 
 uint64_t TapBufferReader::agent_note() const {
@@ -214,15 +209,14 @@ absl::StatusOr<TapBufferReader::Facts> TapBufferReader::ReadFacts() const {
     // A sequence lock: the generation is odd while the tap writes, and equal on both sides of a
     // clean copy. The checksum covers a tap that does not follow this.
     const uint64_t before = facts_generation();
-    uint32_t used = 0;
-    uint32_t crc = 0;
-    const uint8_t* const facts = base_ + kTapFactsOffset;
-    std::memcpy(&used, facts + offsetof(TapFactsHeader, used_bytes), sizeof used);
-    std::memcpy(&crc, facts + offsetof(TapFactsHeader, crc32c), sizeof crc);
+    auto& facts = *reinterpret_cast<TapFactsHeader*>(base_ + kTapFactsOffset);
+    const uint32_t used = LoadOnce(facts.used_bytes);
+    const uint32_t crc = LoadOnce(facts.crc32c);
     // The length is checked before it is used: it may be any value while the tap writes, or at any
     // time.
     if (before % 2 != 0 || used > kEntriesMax) continue;
-    entries.assign(reinterpret_cast<const char*>(facts) + sizeof(TapFactsHeader), used);
+    entries.resize(used);
+    CopyOnce(&facts + 1, entries.data(), used);
     std::atomic_thread_fence(std::memory_order_acquire);
     copied = facts_generation() == before && Crc32c(entries.data(), entries.size()) == crc;
   }

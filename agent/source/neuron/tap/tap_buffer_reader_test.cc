@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "agent/source/neuron/tap/fake_tap.h"
 #include "lib/base/unique_fd.h"
@@ -138,6 +140,47 @@ TEST_F(TapBufferReaderTest, RefusesHeadersItDoesNotUnderstand) {
   EXPECT_THAT(with([](auto& h) { h.read_pos.store(3); }), HasSubstr("read position"));
   EXPECT_THAT(with([](auto& h) { h.read_pos.store(8); }), HasSubstr("write position"));
   EXPECT_EQ(OpenError(), "");
+}
+
+// The worker writes to the header and to the facts while they are read. ThreadSanitizer reports a
+// plain load of the same mapping.
+TEST_F(TapBufferReaderTest, LoadsFieldsWhileAWorkerWritesThem) {
+  tap_.SetFacts({{"a", "1"}});
+  TapBufferHeader& header = tap_.header();
+  const auto reader = TapBufferReader::Over(&header, kTapRingOffset + FakeTap::kRingBytes);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  auto& facts =
+      *reinterpret_cast<TapFactsHeader*>(reinterpret_cast<char*>(&header) + kTapFactsOffset);
+  const uint32_t used = facts.used_bytes;
+  const uint32_t crc = facts.crc32c;
+  std::thread worker([&] {
+    for (uint32_t i = 0; i < 1'000; ++i) {
+      std::atomic_ref(header.header_bytes).store(i);
+      std::atomic_ref(header.facts_offset).store(i);
+      std::atomic_ref(header.facts_bytes).store(i);
+      std::atomic_ref(header.ring_offset).store(i);
+      std::atomic_ref(facts.used_bytes).store(UINT32_MAX - i);
+      std::atomic_ref(facts.crc32c).store(i);
+      std::atomic_ref(header.header_bytes).store(kTapHeaderBytes);
+      std::atomic_ref(header.facts_offset).store(kTapFactsOffset);
+      std::atomic_ref(header.facts_bytes).store(kTapFactsBytes);
+      std::atomic_ref(header.ring_offset).store(kTapRingOffset);
+      std::atomic_ref(facts.used_bytes).store(used);
+      std::atomic_ref(facts.crc32c).store(crc);
+    }
+  });
+  for (int i = 0; i < 100; ++i) {
+    const absl::Status status =
+        TapBufferReader::Over(&header, kTapRingOffset + FakeTap::kRingBytes).status();
+    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << status;
+    const auto read = (*reader)->ReadFacts();
+    if (read.ok()) {
+      EXPECT_EQ(read->at("a"), "1");
+    }
+  }
+  worker.join();
+  EXPECT_EQ(OpenError(), "");
+  EXPECT_TRUE((*reader)->ReadFacts().ok());
 }
 
 TEST(TapBufferReaderOpenTest, RefusesFilesThatCanChangeTheirSize) {

@@ -58,7 +58,7 @@ class RealJobs:
                                       self.kineto_of(instance_id), *options, **arguments)
 
     def start_worker(self, framework, instance_id, *options, rank=0, world_size=1, listens=True, ready=True, env=None):
-        """`listens`: PyTorch's profiler asks the agent, and JAX's has a server. Waits until the first step has ended, if `ready`."""
+        """`listens`: PyTorch's profiler asks the agent, JAX's has a server. Waits for the first step, if `ready`."""
         name = f"{framework}-{len(self.workers)}"
         stamps = self.fleet.dir / f"steps-{name}"
         libraries = [self.fleet.build / "lib" / "libneurontrace_tap.so",

@@ -37,7 +37,8 @@ class JaxTest(FrameworkCase):
         # One machine, so that the reference clock is CLOCK_REALTIME.
         planned_ns = int(capture["begin"]["reference_ns"])
         runtime_ns = int(capture["workers"][0]["begun_realtime_ns"])
-        first_ns = min(int(row["timestamp"]) for row in rows if row["event_type"] == "xla_host")
+        first_ns = min(int(row["timestamp"]) for row in rows
+                       if row["trace_event_source"] == "framework" and int(row["duration"]) > 0)
         print(f"jax: the first event begins {(first_ns - planned_ns) / 1e6:.3f} ms after the plan, the first step "
               f"{(min(found.values())[0] - planned_ns) / 1e6:.3f} ms, the runtime's capture "
               f"{(runtime_ns - planned_ns) / 1e6:.3f} ms; {len(found)} steps")
@@ -63,7 +64,7 @@ class JaxTest(FrameworkCase):
 
     def check_runtime(self, rows, found):
         """Of the time that both recorded: each step has its call of the runtime, and no other."""
-        calls = sorted(int(row["timestamp"]) for row in rows if row["event_type"] == "nrt_execute")
+        calls = sorted(int(row["timestamp"]) for row in rows if row["name"] == "nrt_execute")
         both = [span for span in found.values() if calls[0] < span[0] and span[1] < calls[-1]]
         self.assertTrue(both)
         for begin_ns, end_ns in both:

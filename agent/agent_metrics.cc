@@ -167,6 +167,9 @@ void AgentMetrics::AddHostCounters() {
       sources.kineto_orders);
   add("neurontrace_agent_kineto_answers_failed_total",
       "Answers that a PyTorch worker's socket did not take", sources.kineto_answers_failed);
+  add("neurontrace_agent_kineto_sockets_removed_total",
+      "Sockets of PyTorch workers that had ended, removed from --kineto-dir",
+      sources.kineto_sockets_removed);
   add("neurontrace_agent_xla_orders_total", "Orders to record given to XLA's profiler in workers",
       sources.xla_orders);
   add("neurontrace_agent_xla_traces_total", "Traces received from XLA's profiler and saved",

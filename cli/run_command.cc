@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -14,6 +19,8 @@
 #include "cli/traced_command.h"
 #include "lib/base/standard_streams.h"
 #include "lib/base/status.h"
+#include "lib/base/unique_fd.h"
+#include "lib/trace/framework_trace.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -26,6 +33,7 @@ struct RunArguments {
   ProgramPlaces places;
   std::string agent_socket;
   std::string kineto_directory;
+  std::string xla_port;  // empty: the variable is not set
 };
 
 // Returns the absolute path without symbolic links, as the command may change its directory; the
@@ -35,6 +43,38 @@ std::string AbsolutePath(const std::string& path) {
   const std::string result = absolute == nullptr ? path : absolute;
   free(absolute);
   return result;
+}
+
+// Returns a TCP port that nobody uses at the moment. Fails with INTERNAL.
+absl::StatusOr<uint16_t> FindFreePort() {
+  // As XLA's server: on all addresses of both families, where there are two.
+  UniqueFd fd(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage address = {};
+  address.ss_family = AF_INET6;
+  socklen_t size = sizeof(sockaddr_in6);
+  if (!fd.valid()) {
+    fd = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    address.ss_family = AF_INET;
+    size = sizeof(sockaddr_in);
+  }
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (!fd.valid() || bind(fd.get(), generic, size) != 0 ||
+      getsockname(fd.get(), generic, &size) != 0) {
+    return Internal("cannot find a free port for --xla-port auto: {}", strerror(errno));
+  }
+  // The port is at the same place in both.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+// Returns the port for the command's XLA server. Fails with INVALID_ARGUMENT, or as FindFreePort.
+absl::StatusOr<uint16_t> XlaPort(const std::string& text) {
+  if (text == "auto") return FindFreePort();
+  uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc() || end != text.data() + text.size() || port == 0) {
+    return InvalidArgument("--xla-port {} is neither a port nor auto", text);
+  }
+  return port;
 }
 
 // Returns the variables that make the command's processes workers of this machine's agent. `tap` is
@@ -94,8 +134,18 @@ int RunWorkers(const Context& context, const RunArguments& arguments) {
     Fail(NotFound("{}: command not found", context.command_line[0]));
     return kExitCommandMissing;
   }
+  std::vector<TracedCommand::Variable> variables = WorkerVariables(arguments, AbsolutePath(tap));
+  if (!arguments.xla_port.empty()) {
+    const auto port = XlaPort(arguments.xla_port);
+    if (absl::IsInvalidArgument(port.status())) return FailUsage(port.status());
+    if (!port.ok()) {
+      Fail(port.status());
+      return kExitRecordFailed;
+    }
+    variables.push_back({kXlaPortVariable, std::to_string(*port)});
+  }
   WarnWithoutAgent(context, arguments);
-  for (const TracedCommand::Variable& variable : WorkerVariables(arguments, AbsolutePath(tap))) {
+  for (const TracedCommand::Variable& variable : variables) {
     setenv(variable.name.c_str(), variable.value.c_str(), 1);
   }
   std::vector<char*> argv;
@@ -129,10 +179,15 @@ void AddRunCommand(CLI::App& app, Context& context, Run& run) {
                    "KINETO_USE_DAEMON and KINETO_IPC_SOCKET_DIR")
       ->envname("NEURONTRACE_KINETO_DIR")
       ->check(CLI::ExistingDirectory);
+  command->add_option("--xla-port", arguments->xla_port,
+                      "Set NEURONTRACE_XLA_PORT for a jax or torch_xla program, which starts its "
+                      "profiler's server there; auto: a port that is free now. For a command that "
+                      "is one process, as each needs a port of its own");
   command->footer(
       "Examples:\n"
       "  neurontrace run -- python train.py\n"
-      "  srun neurontrace run -- torchrun train.py\n\n"
+      "  srun neurontrace run -- torchrun train.py\n"
+      "  srun neurontrace run --xla-port auto -- python train_jax.py\n\n"
       "Sets LD_PRELOAD to the tap, in front of present libraries, and NVTX_INJECTION64_PATH to\n"
       "libneurontrace_annotate.so if it is beside the tap and the variable is not set. Then this\n"
       "process becomes the command. It starts no daemons and no capture: see neurontrace "

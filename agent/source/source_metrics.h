@@ -70,6 +70,7 @@ struct AgentSourceMetrics {
   Counter kineto_clients_refused{0};    // beyond the limit: not asked to record
   Counter kineto_orders{0};             // to record, given to workers
   Counter kineto_answers_failed{0};     // the worker's socket did not take them
+  Counter kineto_sockets_removed{0};    // of workers that have ended
   Counter xla_orders{0};                // to record, given to XLA's servers in workers
   Counter xla_traces{0};                // received as answers and saved
   Counter xla_orders_failed{0};         // refused, broken, or answered with what was not kept

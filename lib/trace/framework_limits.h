@@ -61,6 +61,9 @@ inline constexpr uint64_t kFrameworkFileWaitNs = 30'000'000'000;
 inline constexpr size_t kKinetoDatagramBytesMax = 4'096;
 inline constexpr size_t kKinetoPidsMax = 256;
 inline constexpr size_t kKinetoClientsMax = 4 * size_t{kWorkersPerAgentMax};
+// Entries of --kineto-dir among which sockets of ended workers are looked for at a time, to remove
+// them. Beyond: they wait until there are fewer.
+inline constexpr size_t kKinetoSocketsExaminedMax = 2 * kKinetoClientsMax;
 // A client that has not asked for this long has ended.
 inline constexpr uint64_t kKinetoSilenceNs = 16'000'000'000;
 

@@ -21,6 +21,11 @@ constexpr bool HasXla(std::string_view mappings) {
   return mappings.find("/jaxlib/") != mappings.npos || mappings.find("/_XLAC") != mappings.npos;
 }
 
+// Returns whether the mappings have a library of PyTorch. Pure.
+constexpr bool HasPyTorch(std::string_view mappings) {
+  return mappings.find("/libtorch_cpu.") != mappings.npos;
+}
+
 // The frameworks that can be asked to record on demand, as CaptureSpec::Filter::frameworks and
 // `capture --framework` name them.
 inline constexpr std::array<std::string_view, 2> kOnDemandFrameworks = {"pytorch", kXlaFramework};
@@ -28,6 +33,11 @@ inline constexpr std::array<std::string_view, 2> kOnDemandFrameworks = {"pytorch
 constexpr bool IsOnDemandFramework(std::string_view name) {
   return std::find(kOnDemandFrameworks.begin(), kOnDemandFrameworks.end(), name) !=
          kOnDemandFrameworks.end();
+}
+
+// Returns whether the mappings of a process have a library of one of kOnDemandFrameworks. Pure.
+constexpr bool HasFramework(std::string_view framework, std::string_view mappings) {
+  return framework == kXlaFramework ? HasXla(mappings) : HasPyTorch(mappings);
 }
 
 // How far the trace of one framework in one worker has come. Values are on the wire and equal those

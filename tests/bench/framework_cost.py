@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What recording costs a training step of real PyTorch on the CPU: nothing set up, tap and Kineto idle, the runtime's
-capture alone, with framework traces, and with stacks.
+"""What recording costs a step of real PyTorch or JAX on the CPU: tap and profiler idle, the runtime's capture alone, with
+framework traces, and with stacks.
 
-    tests/bench/framework_cost.py build/release
+    tests/bench/framework_cost.py build/release [torch | jax]
 
-Needs scripts/setup_frameworks torch. Prints medians of the program's own stamps and asserts nothing; the step is small (four
-layers of 64), so that what an operator costs is seen.
+Needs scripts/setup_frameworks. Prints medians of the program's own stamps and asserts nothing. The steps are small, so that
+what an operator costs is seen: four layers of 64 with SGD, or one product of two matrices of 256.
 """
 
 import contextlib
@@ -23,8 +23,12 @@ from fleet import Fleet, wait_until  # noqa: E402
 from real_workers import RealJobs  # noqa: E402
 
 IDLE_NS = 3_000_000_000
-CAPTURES = (("runtime", ()), ("runtime and framework", ("--framework",)),
-            ("runtime and framework, with stacks", ("--framework", "--framework-stacks")))
+OPTIONS = {"torch": "--framework", "jax": "--framework=xla"}
+
+
+def captures(option):
+    return (("runtime", ()), ("runtime and framework", (option,)),
+            ("runtime and framework, with stacks", (option, "--framework-stacks")))
 
 
 def lengths(steps, begin_ns, end_ns):
@@ -40,7 +44,8 @@ def print_row(what, found, idle_us):
 
 def main():
     build = Path(sys.argv[1] if len(sys.argv) > 1 else "build/release")
-    python = subprocess.run([ROOT / "scripts" / "setup_frameworks", "torch", "--built"], capture_output=True, text=True,
+    framework = sys.argv[2] if len(sys.argv) > 2 else "torch"
+    python = subprocess.run([ROOT / "scripts" / "setup_frameworks", framework, "--built"], capture_output=True, text=True,
                             check=False)
     if python.returncode != 0:
         sys.exit(f"framework_cost: {python.stderr.strip()}")
@@ -48,15 +53,15 @@ def main():
     with contextlib.ExitStack() as stack:
         fleet = stack.enter_context(Fleet(build))
         fleet.start_aggregator()
-        jobs = RealJobs(fleet, {"torch": python.stdout.strip()})
+        jobs = RealJobs(fleet, {framework: python.stdout.strip()})
         jobs.start_instance("i-1")
-        worker = jobs.start_worker("torch", "i-1")
+        worker = jobs.start_worker(framework, "i-1")
         fleet.wait_for_workers(1)
         fleet.wait_for_planning(1)
         first_ns = wait_until(worker.newest_ns, "stamps of steps", 120)
         wait_until(lambda: worker.newest_ns() > first_ns + IDLE_NS, "idle steps", 120)
         windows = []
-        for what, options in CAPTURES:
+        for what, options in captures(OPTIONS[framework]):
             done = fleet.cli("--output", "json", "capture", "--duration", "3s", *options, codes=(0, 3))
             capture = json.loads(done.stdout)
             begin_ns = int(capture["begin"]["reference_ns"])
@@ -67,10 +72,10 @@ def main():
         steps = list(worker.steps().values())
         print("| recorded | steps | median us | to idle | p99 us |\n| --- | --- | --- | --- | --- |")
         idle = lengths(steps, windows[0][1] - IDLE_NS, windows[0][1])
-        print_row("nothing, tap and Kineto idle", idle, statistics.median(idle))
+        print_row("nothing, tap and profiler idle", idle, statistics.median(idle))
         for what, begin_ns, end_ns in windows:
             print_row(what, lengths(steps, begin_ns, end_ns), statistics.median(idle))
-        # Kineto processes and writes what it has recorded.
+        # The profiler processes and hands over what it has recorded.
         print_row("nothing, in the 5 s after a framework trace",
                   lengths(steps, windows[1][2], windows[1][2] + 5_000_000_000), statistics.median(idle))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Framework traces on demand: stand-ins for PyTorch's processes (kineto_worker.py) under the real agent. One records,
+"""Framework traces on demand: stand-ins for PyTorch's processes (kineto_worker.py) under the real agent. Two record,
 one is busy, one never asks; the outcomes are told apart in table, JSON, certificate and exit code."""
 
 import json
@@ -11,14 +11,6 @@ from kineto_job import KinetoJob
 
 
 class FrameworkOnDemandTest(FleetCase):
-
-    def start_kineto_agent(self):
-        self.fleet.start_aggregator()
-        self.job = KinetoJob(self.fleet, "i-1")
-        self.job.start_agent()
-        self.fleet.wait_for_planning(1)
-        self.traces = self.job.traces
-
     def capture(self, *options, code):
         done = self.fleet.cli("--output", "json", "capture", *options, check=False)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
@@ -28,50 +20,50 @@ class FrameworkOnDemandTest(FleetCase):
         return {trace["worker"]["pid"]: trace["state"].removeprefix("FRAMEWORK_TRACE_STATE_")
                 for status in capture["workers"] for trace in status.get("framework_traces", [])}
 
-    def test_one_records_one_is_busy_and_one_never_asks(self):
-        self.start_kineto_agent()
-        good = self.job.start_worker("record", KINETO_USE_DAEMON="1")
-        busy = self.job.start_worker("busy", KINETO_USE_DAEMON="1")
-        silent = self.job.start_worker("record")
-        self.fleet.wait_for_workers(3)
+    def test_each_outcome_is_told_apart_and_a_capture_of_the_good_is_complete(self):
+        """In one test, as each capture with frameworks is planned seven seconds ahead."""
+        self.fleet.start_aggregator()
+        job = KinetoJob(self.fleet, "i-1")
+        job.start_agent()
+        self.start_instances("i-2")  # whose agent does not ask
+        self.fleet.wait_for_planning(2)
+        good = [job.start_worker("record", KINETO_USE_DAEMON="1", NEURONTRACE_JOB="good") for _ in range(2)]
+        busy = job.start_worker("busy", KINETO_USE_DAEMON="1")
+        silent = job.start_worker("record")
+        unasked = self.fleet.start_worker("i-2", "--cores", 1)
+        self.fleet.wait_for_workers(5)
         capture = self.capture("--duration", "2s", "--framework", code=3)
         self.assertEqual(self.outcomes_by_pid(capture),
-                         {good.pid: "FILE_SEEN", busy.pid: "BUSY", silent.pid: "NOT_LISTENING"})
+                         {good[0].pid: "FILE_SEEN", good[1].pid: "FILE_SEEN", busy.pid: "BUSY", silent.pid: "NOT_LISTENING",
+                          unasked.pid: "FAILED"})
+        self.assertIn("--kineto-dir", json.dumps(capture))
+        self.check_files(job, capture, good)
+        self.check_table(capture, {busy: "busy", silent: "not listening", unasked: "failed"})
 
+        complete = self.capture("--duration", "1s", "--framework=pytorch", "--job", "good", code=0)
+        self.assertEqual(self.outcomes_by_pid(complete), {worker.pid: "FILE_SEEN" for worker in good})
+
+    def check_files(self, job, capture, good):
         capture_id = capture["capture_id"]
-        begin_ns = min(int(w["begun_realtime_ns"]) for w in capture["workers"] if int(w["begun_realtime_ns"]))
-        files = list(self.traces.iterdir())
-        self.assertEqual([file.name for file in files], [f"neurontrace-{capture_id}-{good.pid}_{good.pid}.pt.trace.json"])
-        trace = json.loads(files[0].read_text(encoding="utf-8"))
-        self.assertEqual(trace["trace_id"], capture_id)
-        # The runtime begins at the planned moment, and the framework in the millisecond after it.
-        asked_ns = min(event["ts"] for event in trace["traceEvents"]) * 1000
-        self.assertLess(abs(asked_ns - begin_ns), 100_000_000)
+        files = {file.name: file for file in job.traces.iterdir()}
+        self.assertEqual(set(files), {f"neurontrace-{capture_id}-{worker.pid}_{worker.pid}.pt.trace.json" for worker in good})
+        for file in files.values():
+            trace = json.loads(file.read_text(encoding="utf-8"))
+            self.assertEqual(trace["trace_id"], capture_id)
+            # The frameworks are asked for the millisecond after the planned moment; one machine has one clock.
+            asked_ns = min(event["ts"] for event in trace["traceEvents"]) * 1000
+            self.assertLess(abs(asked_ns - int(capture["begin"]["reference_ns"])), 2_000_000)
         operators = sum("aten::mm" in json.dumps(row["event"])
                         for row in read_events(self.fleet.export_events(capture_id)))
-        self.assertEqual(operators, 20, "two seconds of operators of 100 ms")
+        self.assertEqual(operators, 2 * 20, "two seconds of operators of 100 ms")
 
-        table = self.fleet.cli("captures", "show", capture_id, check=False).stdout
-        for pid, word in ((busy.pid, "busy"), (silent.pid, "not listening")):
-            rows = [line for line in table.splitlines() if str(pid) in line.split()]
-            self.assertTrue(any(word in row for row in rows), f"{pid}: {word} in\n{table}")
-        self.assertIn("1 of 3 framework traces seen", table)
-        self.assertIn("2 requested framework traces are missing", table)
-
-    def test_all_record_and_the_capture_is_complete(self):
-        self.start_kineto_agent()
-        workers = [self.job.start_worker("record", KINETO_USE_DAEMON="1") for _ in range(2)]
-        self.fleet.wait_for_workers(2)
-        capture = self.capture("--duration", "1s", "--framework=pytorch", code=0)
-        self.assertEqual(self.outcomes_by_pid(capture), {worker.pid: "FILE_SEEN" for worker in workers})
-
-    def test_an_agent_that_does_not_ask_reports_it(self):
-        self.start_instances("i-1")
-        self.fleet.start_worker("i-1", "--cores", 1)
-        self.fleet.wait_for_workers(1)
-        capture = self.capture("--duration", "500ms", "--framework", code=3)
-        self.assertEqual(list(self.outcomes_by_pid(capture).values()), ["FAILED"])
-        self.assertIn("--kineto-dir", json.dumps(capture))
+    def check_table(self, capture, words):
+        table = self.fleet.cli("captures", "show", capture["capture_id"], check=False).stdout
+        for worker, word in words.items():
+            rows = [line for line in table.splitlines() if str(worker.pid) in line.split()]
+            self.assertTrue(any(word in row for row in rows), f"{worker.pid}: {word} in\n{table}")
+        self.assertIn("2 of 5 framework traces seen", table)
+        self.assertIn("3 requested framework traces are missing", table)
 
     def test_unknown_frameworks_and_endless_traces_are_refused(self):
         self.start_instances()

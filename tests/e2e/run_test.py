@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -15,7 +16,8 @@ from fleet_case import FleetCase
 
 BUILD = pathlib.Path(os.environ["NT_BUILD_DIR"])
 TAP = (BUILD / "lib" / "libneurontrace_tap.so").resolve()
-OURS = ("LD_PRELOAD", "NVTX_INJECTION64_PATH", "NEURONTRACE_AGENT_SOCKET", "KINETO_USE_DAEMON", "KINETO_IPC_SOCKET_DIR")
+OURS = ("LD_PRELOAD", "NVTX_INJECTION64_PATH", "NEURONTRACE_AGENT_SOCKET", "KINETO_USE_DAEMON", "KINETO_IPC_SOCKET_DIR",
+        "NEURONTRACE_XLA_PORT")
 
 
 class Run(unittest.TestCase):
@@ -49,6 +51,11 @@ class Run(unittest.TestCase):
                           "KINETO_IPC_SOCKET_DIR": str(self.directory)})
         self.assertEqual(self.variables(*options, NVTX_INJECTION64_PATH="/mine.so")["NVTX_INJECTION64_PATH"], "/mine.so")
 
+    def test_the_port_of_xla(self):
+        self.assertEqual(self.variables("--xla-port", 9012)["NEURONTRACE_XLA_PORT"], "9012")
+        listens = "import os, socket; socket.create_server(('', int(os.environ['NEURONTRACE_XLA_PORT'])))"
+        self.run_command("run", "--xla-port", "auto", "--", sys.executable, "-c", listens)
+
     def test_the_command_is_itself(self):
         self.assertEqual(self.run_command("run", "--", "echo", "[a,b]", "--help").stdout, "[a,b] --help\n")
         self.run_command("run", "--", "sh", "-c", "exit 7", code=7)
@@ -58,6 +65,7 @@ class Run(unittest.TestCase):
         for code, arguments, text in (
                 (2, ("run",), "no command given"), (2, ("run", "true"), "write -- before the command"),
                 (127, ("run", "--", "no-such-command"), "command not found"),
+                (2, ("run", "--xla-port", "any", "--", "true"), "neither a port nor auto"),
                 (126, ("run", "--", str(self.directory)), "cannot be run"),
                 (125, ("run", "--tap", self.directory / "none.so", "--", "true"), "none.so; set the tap library"),
                 (2, ("status", "--", "true"), "accept a command after --")):

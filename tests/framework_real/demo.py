@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The whole picture in one command: simulated instances whose workers are real PyTorch (and JAX) processes, with the simulated
+"""The whole picture in one command: simulated instances whose workers are real PyTorch and JAX processes, with the simulated
 runtime in each; one capture of frameworks, runtime and hardware; one trace; and the slowest operators of each rank.
 
 scripts/demo_frameworks installs and builds what this needs, and runs it. The exit code is 0 only if every worker's framework
@@ -46,13 +46,14 @@ def start(fleet, pythons):
 
 
 def slowest_operators(fleet, capture_id):
-    """{(job, rank): [(name, calls, total_ns)]} of PyTorch's operators, the slowest first."""
-    ranks = {(worker["identity"]["instance_id"], worker["identity"]["pid"]): worker["cores"][0]["rank_evidence"][0]["worker_gid"]
-             for worker in fleet.list_workers()}
+    """{(job, rank): [(name, calls, total_ns)]} of PyTorch's operators and XLA's operations, the slowest first."""
+    ranks = {(worker["identity"]["instance_id"], worker["identity"]["pid"]):
+             (worker["job"], int(worker["cores"][0]["rank_evidence"][0]["worker_gid"])) for worker in fleet.list_workers()}
     totals = collections.defaultdict(lambda: collections.defaultdict(lambda: [0, 0]))
     for row in read_events(fleet.export_events(capture_id)):
         event = row["event"]
-        if event.get("name", "").startswith("aten::") and "dur_ns" in event:
+        is_operator = event.get("name", "").startswith("aten::") or "hlo_op" in event.get("data", {})
+        if is_operator and "dur_ns" in event:
             total = totals[ranks[row["instance_id"], event["pid"]]][event["name"]]
             total[0] += 1
             total[1] += int(event["dur_ns"])
@@ -61,10 +62,10 @@ def slowest_operators(fleet, capture_id):
 
 
 def print_operators(operators):
-    print(f"\n{'rank':>4}  {'operator':28} {'calls':>7} {'total ms':>9}")
-    for rank, its in sorted(operators.items(), key=lambda one: int(one[0])):
+    print(f"\n{'job':5}  {'rank':>4}  {'operator':28} {'calls':>7} {'total ms':>9}")
+    for (job, rank), its in operators.items():
         for name, calls, total_ns in its[:OPERATORS_SHOWN]:
-            print(f"{rank:>4}  {name:28} {calls:>7} {total_ns / 1e6:>9.2f}")
+            print(f"{job:5}  {rank:>4}  {name:28} {calls:>7} {total_ns / 1e6:>9.2f}")
 
 
 def run(arguments):

@@ -58,7 +58,7 @@ class RealJobs:
                                       self.kineto_of(instance_id), *options, **arguments)
 
     def start_worker(self, framework, instance_id, *options, rank=0, world_size=1, listens=True, ready=True, env=None):
-        """`listens`: PyTorch's profiler asks the agent. Waits until the first step has ended, if `ready`."""
+        """`listens`: PyTorch's profiler asks the agent, JAX's has a server. Waits for the first step, if `ready`."""
         name = f"{framework}-{len(self.workers)}"
         stamps = self.fleet.dir / f"steps-{name}"
         libraries = [self.fleet.build / "lib" / "libneurontrace_tap.so",
@@ -72,7 +72,7 @@ class RealJobs:
                 variables.update(KINETO_USE_DAEMON="1", KINETO_IPC_SOCKET_DIR=str(self.kineto_of(instance_id)),
                                  KINETO_ONDEMAND_TRACE_DIR=str(self.traces_of(instance_id)),
                                  ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=str(POLL_SECONDS))
-        else:
+        elif listens:
             port = free_ports(1)[0]
             variables["NEURONTRACE_XLA_PORT"] = str(port)
             options = ("--port", port, *options)

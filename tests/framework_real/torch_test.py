@@ -16,11 +16,10 @@ import unittest.mock
 
 import suite
 from fleet import wait_until
-from fleet_case import FleetCase
+from framework_case import FrameworkCase
 from ground_truth import read_events
 from python_package_test import MISSING as NO_PACKAGE
 from python_package_test import NOTEBOOKS, run_notebook
-from real_workers import RealJobs
 
 PYTHON, MISSING = suite.built_by("setup_frameworks", "torch")
 ANNOTATION = re.compile(r"(train step|forward|backward|optimizer) (\d+)")
@@ -50,34 +49,13 @@ def spans_of(path):
 
 
 @suite.needs_of_nightly(MISSING)
-class TorchTest(FleetCase):
-    def setUp(self):
-        super().setUp()
-        self.fleet.start_aggregator()
-        self.jobs = RealJobs(self.fleet, {"torch": PYTHON})
-        self.jobs.start_instance("i-1")
-        self.fleet.wait_for_planning(1)
-
-    def capture(self, *options, code=0):
-        done = self.fleet.cli("--output", "json", "capture", "--framework", *options, check=False, seconds=300)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return json.loads(done.stdout)
-
-    def traces_by_pid(self, capture):
-        return {trace["worker"]["pid"]: trace for status in capture["workers"] for trace in status.get("framework_traces", [])}
-
-    def states(self, capture):
-        return {pid: trace["state"].removeprefix("FRAMEWORK_TRACE_STATE_")
-                for pid, trace in self.traces_by_pid(capture).items()}
+class TorchTest(FrameworkCase):
+    PYTHONS = {"torch": PYTHON}
 
     def file_of(self, capture, worker):
         files = list(self.jobs.traces_of("i-1").glob(f"neurontrace-{capture['capture_id']}-{worker.pid}_*"))
         self.assertEqual(len(files), 1)
         return files[0]
-
-    def stop(self, worker):
-        self.assertEqual(worker.stop(), 0, worker.log.read_text())
-        return worker.steps()
 
     def check_annotations(self, found, steps):
         """Every annotation is inside its step, by the program's own stamps; returns how far the clocks were apart."""

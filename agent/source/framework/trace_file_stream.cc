@@ -34,11 +34,12 @@ std::unique_ptr<FactsReader> MakeScan(TraceFile file, ContentKind kind) {
   if (kind == ContentKind::kXSpace) return std::make_unique<XSpaceFileScan>(std::move(file));
   return std::make_unique<TraceFileScan>(std::move(file), kind);
 }
-// The reader must cut the file into the same elements as the scan that made the facts.
+// The reader must cut the file into the same elements as the scan that made the facts. `pid` is the
+// process that wrote the file, if its folder names it, else 0.
 std::unique_ptr<EventReader> MakeReader(TraceFile file, const TraceFileFacts& facts,
-                                        uint64_t first_element) {
+                                        uint64_t first_element, uint32_t pid) {
   if (facts.kind == ContentKind::kXSpace) {
-    return std::make_unique<XSpaceFileReader>(std::move(file), facts, first_element);
+    return std::make_unique<XSpaceFileReader>(std::move(file), facts, first_element, pid);
   }
   return std::make_unique<TraceFileReader>(std::move(file), facts, first_element);
 }
@@ -95,7 +96,7 @@ void TraceFileStream::OpenReader() {
   auto file = file_->Reread();
   if (absl::IsAborted(file.status())) return BeginCheck();
   if (!file.ok()) return EndChanged(std::string(file.status().message()));
-  reader_ = MakeReader(*std::move(file), facts_, position_);
+  reader_ = MakeReader(*std::move(file), facts_, position_, writer_->stream().worker.pid);
 }
 
 void TraceFileStream::MarkStored() {

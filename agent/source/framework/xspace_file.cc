@@ -73,10 +73,11 @@ absl::StatusOr<bool> XSpaceFileScan::Step(uint64_t /*bytes*/) {
 }
 
 XSpaceFileReader::XSpaceFileReader(TraceFile file, const TraceFileFacts& facts,
-                                   uint64_t first_element)
+                                   uint64_t first_element, uint32_t pid)
     : file_(std::make_unique<TraceFile>(std::move(file))),
       refusal_(facts.is_refused ? facts.problem : ""),
-      reader_(InputOf(*file_), facts.xspace.value_or(XSpaceFacts()), first_element) {}
+      reader_(InputOf(*file_), facts.xspace.value_or(XSpaceFacts()), first_element,
+              XSpaceThreads(pid)) {}
 
 EventReader::Kind XSpaceFileReader::Next() {
   if (!refusal_.empty()) {

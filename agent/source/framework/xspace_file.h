@@ -33,8 +33,10 @@ class XSpaceFileScan final : public FactsReader {
 // TraceFileStream. See EventReader for what its functions return.
 class XSpaceFileReader final : public EventReader {
  public:
-  // `facts` are those of the first reading of the same content.
-  XSpaceFileReader(TraceFile file, const TraceFileFacts& facts, uint64_t first_element);
+  // `facts` are those of the first reading of the same content; `pid` is the process that wrote it,
+  // if its folder names it, else 0.
+  XSpaceFileReader(TraceFile file, const TraceFileFacts& facts, uint64_t first_element,
+                   uint32_t pid);
 
   Kind Next() override;
   const FrameworkEvent& event() const override { return reader_.event(); }

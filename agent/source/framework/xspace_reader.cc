@@ -81,6 +81,7 @@ struct XSpaceReader::Impl {
     uint64_t end = 0;
     XSpaceLine head;
     XSpaceName name;
+    std::optional<uint32_t> thread_id;  // the kernel's, if the line's id is another
   };
 
   // One event as it is in its message.
@@ -92,8 +93,8 @@ struct XSpaceReader::Impl {
     size_t stats = 0;  // of `stats_`
   };
 
-  Impl(XSpaceInput input, const XSpaceFacts& about, uint64_t first)
-      : wire(std::move(input)), facts(about), first_element(first) {
+  Impl(XSpaceInput input, const XSpaceFacts& about, uint64_t first, XSpaceThreads owner)
+      : wire(std::move(input)), facts(about), first_element(first), threads(std::move(owner)) {
     last_time_ns = facts.first_time_ns();
   }
 
@@ -260,6 +261,7 @@ struct XSpaceReader::Impl {
     if (wire.position() == line.end) {
       XSpaceLine& head = line.head;
       line.name = XSpaceName(head.display_name.empty() ? head.name : head.display_name);
+      if (plane.is_host()) line.thread_id = threads.KernelId(head.id);
       state = State::kThread;
       return std::nullopt;
     }
@@ -399,11 +401,11 @@ struct XSpaceReader::Impl {
   // Adds the process and the thread by which an event names its row.
   bool AddRow() {
     if (!AddProcess()) return false;
-    if (line.head.id < 0) {
+    if (line.head.id < 0 && !line.thread_id) {
       return Add("tid", KeyScope::kTop, ValueType::kInt, static_cast<uint64_t>(line.head.id), {});
     }
     event.shape.present |= FieldBit(Field::kThreadId);
-    event.fields.thread_id = static_cast<uint64_t>(line.head.id);
+    event.fields.thread_id = line.thread_id.value_or(static_cast<uint64_t>(line.head.id));
     return true;
   }
   // Adds the process: its id for host planes, else the plane's name.
@@ -498,6 +500,7 @@ struct XSpaceReader::Impl {
   XSpaceWire wire;
   const XSpaceFacts facts;
   const uint64_t first_element;
+  const XSpaceThreads threads;
   State state = State::kSpace;
   uint64_t position = 0;
   uint64_t planes = 0;  // seen so far
@@ -510,8 +513,9 @@ struct XSpaceReader::Impl {
   Loss loss;
 };
 
-XSpaceReader::XSpaceReader(XSpaceInput input, const XSpaceFacts& facts, uint64_t first_element)
-    : impl_(std::make_unique<Impl>(std::move(input), facts, first_element)) {}
+XSpaceReader::XSpaceReader(XSpaceInput input, const XSpaceFacts& facts, uint64_t first_element,
+                           XSpaceThreads threads)
+    : impl_(std::make_unique<Impl>(std::move(input), facts, first_element, std::move(threads))) {}
 XSpaceReader::~XSpaceReader() = default;
 XSpaceReader::XSpaceReader(XSpaceReader&&) noexcept = default;
 XSpaceReader& XSpaceReader::operator=(XSpaceReader&&) noexcept = default;

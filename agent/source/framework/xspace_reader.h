@@ -6,6 +6,7 @@
 
 #include "agent/source/framework/trace_event_parser.h"
 #include "agent/source/framework/xspace_scan.h"
+#include "agent/source/framework/xspace_threads.h"
 #include "agent/source/framework/xspace_wire.h"
 #include "lib/trace/loss.h"
 
@@ -17,7 +18,9 @@ namespace neurontrace {
 //   event name       -> "name": the metadata's display name, else its name ("long_name" beside one)
 //   /host: planes    -> event type xla_host, "pid" the process id; other planes xla_device
 //                       and "pid" the plane's name
-//   line id          -> thread_id, or the attribute "tid" where it is negative
+//   line id          -> thread_id: the kernel's where XSpaceThreads finds it, else the id itself,
+//   or
+//                       the attribute "tid" where it is negative
 //   time, duration   -> timestamp_ns and "dur_ns"; digits below 1 ns are in "offset_ps" and
 //                       "duration_ps"
 //   stats            -> attributes in data scope, the event's before those of its metadata
@@ -27,8 +30,10 @@ namespace neurontrace {
 // limits::kXSpaceNameBytesMax; events whose names are beyond are losses. One thread at a time.
 class XSpaceReader {
  public:
-  // Elements before `first_element` are passed over: an earlier agent has stored them.
-  XSpaceReader(XSpaceInput input, const XSpaceFacts& facts, uint64_t first_element);
+  // Elements before `first_element` are passed over: an earlier agent has stored them. `threads`
+  // are those of the process that wrote the host planes.
+  XSpaceReader(XSpaceInput input, const XSpaceFacts& facts, uint64_t first_element,
+               XSpaceThreads threads = XSpaceThreads());
   ~XSpaceReader();
   XSpaceReader(XSpaceReader&&) noexcept;
   XSpaceReader& operator=(XSpaceReader&&) noexcept;

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/source/neuron/tap/fake_proc.h"
-#include "lib/base/random.h"
+#include "agent/source/framework/on_demand/recorder_fixture.h"
 #include "lib/trace/framework_limits.h"
 
 namespace neurontrace {
@@ -19,47 +18,22 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using State = FrameworkTraceState;
 
-constexpr uint64_t kSecond = 1'000'000'000;
-
-class KinetoRecorderTest : public ::testing::Test {
+class KinetoRecorderTest : public RecorderFixture {
  protected:
   KinetoRecorderTest() {
     for (const uint32_t pid : {40u, 41u, 42u, 43u}) {
       proc_.Put({.pid = pid, .start_time_ticks = pid * 10});
     }
   }
-  static WorkerIdentity Worker(uint32_t pid) {
-    return {.instance_id = "i-1", .boot_id = "boot", .pid = pid, .start_time_ticks = pid * 10};
-  }
   std::string Ask(uint32_t pid, bool takes = true) {
     return recorder_.OnRequest({.pid = pid, .uid = 0, .address = "/k/c"}, takes);
   }
-  FrameworkOrder Order(std::vector<WorkerIdentity> workers, uint64_t ahead_ns = 7 * kSecond) {
-    return {.capture_id = capture_,
-            .workers = std::move(workers),
-            .begin_realtime_ns = clock_.RealtimeNs() + ahead_ns,
-            .duration_ns = 20 * kSecond};
-  }
-  void Pass(uint64_t ns) {
-    clock_.AdvanceNs(ns);
-    recorder_.Poll();
-  }
-  FrameworkTrace TraceOf(uint32_t pid) const {
-    for (const FrameworkTrace& trace : recorder_.Traces(capture_)) {
-      if (trace.worker.pid == pid) return trace;
-    }
-    return {};
-  }
-  State StateOf(uint32_t pid) const { return TraceOf(pid).state; }
   std::string FileOf(uint32_t pid) const {
     return fmt::format("neurontrace-{}-{}_7.pt.trace.json", capture_.ToString(), pid);
   }
 
-  FakeClock clock_;
-  SeededRandom random_{3};
-  FakeProc proc_;
-  AgentSourceMetrics metrics_;
-  CaptureId capture_ = CaptureId::Make(clock_, random_);
+  FrameworkRecorder& recorder() override { return recorder_; }
+
   KinetoRecorder recorder_{"/data/traces", ProcFiles(proc_.root()), clock_, metrics_};
 };
 
@@ -95,14 +69,14 @@ TEST_F(KinetoRecorderTest, AsksForStepsAndStacks) {
   EXPECT_THAT(config, HasSubstr("PROFILE_WITH_STACK=true\n"));
   EXPECT_THAT(config, Not(HasSubstr("PROFILE_START_TIME")));
   // Steps have no moment that would pass.
-  Pass(12 * kSecond);
+  Pass(12 * kSecondNs);
   EXPECT_THAT(Ask(41), HasSubstr("PROFILE_START_ITERATION=300\n"));
 }
 
 TEST_F(KinetoRecorderTest, AWorkerThatTakesNoMoreOrdersRecordsAndItsFileIsSeen) {
   recorder_.Begin(Order({Worker(40)}));
   ASSERT_THAT(Ask(40), Not(IsEmpty()));
-  Pass(5 * kSecond);
+  Pass(5 * kSecondNs);
   Ask(40, /*takes=*/false);
   EXPECT_EQ(StateOf(40), State::kRecording);
   recorder_.OnFile(capture_, "neurontrace-" + capture_.ToString() + "-4_7.pt.trace.json");
@@ -115,22 +89,22 @@ TEST_F(KinetoRecorderTest, AWorkerWhoseProfilerIsInUseIsBusy) {
   recorder_.Begin(Order({Worker(40)}));
   EXPECT_THAT(Ask(40, false), IsEmpty());
   EXPECT_EQ(StateOf(40), State::kWaiting);
-  Pass(5 * kSecond);
+  Pass(5 * kSecondNs);
   EXPECT_THAT(Ask(40, false), IsEmpty());
-  Pass(3 * kSecond);
+  Pass(3 * kSecondNs);
   EXPECT_EQ(StateOf(40), State::kBusy);
   EXPECT_THAT(TraceOf(40).detail, HasSubstr("in use"));
 }
 
 TEST_F(KinetoRecorderTest, KnowsByItsRhythmWhoCannotMakeTheMoment) {
   Ask(40);
-  Pass(5 * kSecond);
+  Pass(5 * kSecondNs);
   Ask(40);
-  Pass(kSecond);
-  recorder_.Begin(Order({Worker(40)}, 3 * kSecond));
+  Pass(kSecondNs);
+  recorder_.Begin(Order({Worker(40)}, 3 * kSecondNs));
   EXPECT_EQ(StateOf(40), State::kWaiting);
   EXPECT_THAT(TraceOf(40).detail, HasSubstr("after the planned moment"));
-  Pass(3 * kSecond);
+  Pass(3 * kSecondNs);
   EXPECT_EQ(StateOf(40), State::kTooLate);
   EXPECT_THAT(Ask(40), IsEmpty());
 }
@@ -141,14 +115,14 @@ TEST_F(KinetoRecorderTest, AnOrderWithoutAMomentAheadReportsTheReason) {
   Ask(40);
   recorder_.Begin(order);
   EXPECT_THAT(Ask(40), IsEmpty());
-  Pass(kSecond);
+  Pass(kSecondNs);
   EXPECT_EQ(StateOf(40), State::kTooLate);
   EXPECT_THAT(TraceOf(40).detail, HasSubstr("clock was not known yet"));
 }
 
 TEST_F(KinetoRecorderTest, AWorkerThatNeverAskedDoesNotListen) {
   recorder_.Begin(Order({Worker(40)}));
-  Pass(8 * kSecond);
+  Pass(8 * kSecondNs);
   EXPECT_EQ(StateOf(40), State::kNotListening);
   EXPECT_THAT(TraceOf(40).detail, HasSubstr("doctor"));
 }
@@ -157,15 +131,15 @@ TEST_F(KinetoRecorderTest, AFileIsWaitedForAfterTheEndAndThenNoLonger) {
   recorder_.Begin(Order({Worker(40)}));
   Ask(40);
   for (int i = 0; i < 3; ++i) {
-    Pass(9 * kSecond);
+    Pass(9 * kSecondNs);
     Ask(40);
   }
   recorder_.Stop(capture_);
   Ask(40);
-  Pass(15 * kSecond);
+  Pass(15 * kSecondNs);
   EXPECT_EQ(StateOf(40), State::kAsked);
   Ask(40);
-  Pass(limits::kFrameworkFileWaitNs - 15 * kSecond);
+  Pass(limits::kFrameworkFileWaitNs - 15 * kSecondNs);
   EXPECT_EQ(StateOf(40), State::kNotSeen);
   EXPECT_THAT(TraceOf(40).detail, HasSubstr("KINETO_ONDEMAND_TRACE_DIR"));
 }
@@ -173,7 +147,7 @@ TEST_F(KinetoRecorderTest, AFileIsWaitedForAfterTheEndAndThenNoLonger) {
 TEST_F(KinetoRecorderTest, ACaptureThatIsStoppedEarlyDoesNotWaitForItsTraces) {
   recorder_.Begin(Order({Worker(40), Worker(41), Worker(42)}));
   Ask(40);
-  Pass(kSecond);
+  Pass(kSecondNs);
   recorder_.OnRequest({.pid = 41, .uid = 0, .address = "/k/d"}, false);
   recorder_.Stop(capture_);
   EXPECT_EQ(StateOf(40), State::kNotSeen);
@@ -197,7 +171,7 @@ TEST_F(KinetoRecorderTest, AnOrderThatWasNotDeliveredIsGivenAgain) {
   ASSERT_THAT(Ask(40), Not(IsEmpty()));
   recorder_.OnNotDelivered({.pid = 40, .uid = 0, .address = "/k/c"});
   EXPECT_EQ(StateOf(40), State::kWaiting);
-  Pass(5 * kSecond);
+  Pass(5 * kSecondNs);
   EXPECT_THAT(Ask(40), Not(IsEmpty()));
 }
 
@@ -205,7 +179,7 @@ TEST_F(KinetoRecorderTest, AProcessThatReusedThePidIsNotTheWorker) {
   recorder_.Begin(Order({Worker(40)}));
   proc_.Put({.pid = 40, .start_time_ticks = 999});
   EXPECT_THAT(Ask(40), IsEmpty());
-  Pass(8 * kSecond);
+  Pass(8 * kSecondNs);
   EXPECT_EQ(StateOf(40), State::kNotListening);
 }
 
@@ -223,7 +197,7 @@ TEST_F(KinetoRecorderTest, TheSecondOfTwoCapturesFindsTheWorkerBusy) {
   capture_ = CaptureId::Make(clock_, random_);
   recorder_.Begin(Order({Worker(40)}));
   EXPECT_THAT(Ask(40), IsEmpty());
-  Pass(8 * kSecond);
+  Pass(8 * kSecondNs);
   EXPECT_EQ(StateOf(40), State::kBusy);
   EXPECT_TRUE(recorder_.IsFileOf(capture_, "neurontrace-" + capture_.ToString() + "-40_1.x"));
   EXPECT_FALSE(recorder_.IsFileOf(capture_, "neurontrace-" + first.ToString() + "-40_1.x"));

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -24,6 +26,8 @@ namespace {
 
 // A flood of datagrams leaves the sequence after this many; the watch fires again.
 constexpr int kDatagramsPerTurn = 64;
+// How names of the sockets of Kineto's clients begin.
+constexpr std::string_view kClientPrefix = "dynoconfigclient";
 
 // Returns the address of a path. Requires that it fits.
 sockaddr_un AddressOf(const std::string& path) {
@@ -103,6 +107,21 @@ absl::StatusOr<UniqueFd> BindSocket(const KinetoSocket::Options& options, const 
   return fd;
 }
 
+// Returns whether the path is a socket that no process has open any more. False if the kernel does
+// not say.
+bool IsDeadSocket(const std::string& path) {
+  struct stat about = {};
+  if (path.size() >= sizeof(sockaddr_un::sun_path) || lstat(path.c_str(), &about) != 0 ||
+      !S_ISSOCK(about.st_mode)) {
+    return false;
+  }
+  const UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const sockaddr_un address = AddressOf(path);
+  return fd.valid() &&
+         connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+         errno == ECONNREFUSED;
+}
+
 // Returns the credentials that the kernel added to a datagram; false if there are none.
 bool FindCredentials(msghdr& message, ucred& credentials) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
@@ -144,11 +163,38 @@ KinetoSocket::KinetoSocket(std::string directory, UniqueFd lock, UniqueFd socket
       orders_(orders),
       metrics_(metrics) {
   runner_.AddReadableWatch(socket_.get(), [this] { ReceiveAll(); });
+  ScheduleSweep();
 }
 
 KinetoSocket::~KinetoSocket() {
   runner_.RemoveReadableWatch(socket_.get());
   unlink((directory_ + "/" + kName).c_str());
+}
+
+void KinetoSocket::ScheduleSweep() {
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this] {
+    RemoveDeadSockets();
+    ScheduleSweep();
+  }),
+                          kSweepPeriodNs);
+}
+
+void KinetoSocket::RemoveDeadSockets() {
+  std::set<std::string> dead;
+  std::error_code error;
+  size_t entries = 0;
+  std::filesystem::directory_iterator it(directory_, error);
+  for (const std::filesystem::directory_iterator end; !error && it != end; it.increment(error)) {
+    if (++entries > limits::kKinetoSocketsExaminedMax) break;
+    const std::string path = it->path().string();
+    if (!it->path().filename().string().starts_with(kClientPrefix) || !IsDeadSocket(path)) continue;
+    if (!dead_.contains(path)) {
+      dead.insert(path);
+    } else if (unlink(path.c_str()) == 0) {
+      AgentSourceMetrics::Add(metrics_.kineto_sockets_removed);
+    }
+  }
+  dead_ = std::move(dead);
 }
 
 void KinetoSocket::ReceiveAll() {

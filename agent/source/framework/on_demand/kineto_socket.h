@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "agent/source/source_metrics.h"
 #include "lib/base/task_runner.h"
 #include "lib/base/unique_fd.h"
+#include "lib/base/weak_tasks.h"
 
 namespace neurontrace {
 
@@ -37,13 +39,17 @@ class KinetoOrders {
 // which PyTorch's workers ask for orders every five seconds. Whoever may write to the directory may
 // ask, and may be traced; nothing else depends on what they send. Every datagram is bounded and
 // checked, the sender's process comes from the kernel, and answers go only to sockets of the
-// sender's user in the same directory. On the agent's sequence; never blocks.
+// sender's user in the same directory. Kineto leaves its socket behind when its process ends, so
+// dead ones are removed from time to time. On the agent's sequence; never blocks.
 class KinetoSocket {
  public:
   static constexpr char kName[] = "dynolog";
   // Of the directory: the agent's user and the group may use it, and only owners may delete.
   static constexpr mode_t kDirectoryMode = 01770;
   static constexpr mode_t kSocketMode = 0660;
+  // How often dead sockets are looked for. One is removed when it was dead twice in a row, as it
+  // also seems to be while its process binds it.
+  static constexpr uint64_t kSweepPeriodNs = 60'000'000'000;
 
   struct Options {
     std::string directory;  // absolute, without a trailing slash
@@ -75,6 +81,9 @@ class KinetoSocket {
   // Returns whether answers may go to the client's address.
   bool IsOwnSocket(const KinetoClient& client) const;
   bool Send(const KinetoClient& client, const std::string& datagram);
+  void ScheduleSweep();
+  // Removes the sockets of clients that were dead last time, too.
+  void RemoveDeadSockets();
 
   const std::string directory_;
   const UniqueFd lock_;  // held for as long as this agent listens
@@ -82,6 +91,8 @@ class KinetoSocket {
   TaskRunner& runner_;
   KinetoOrders& orders_;
   AgentSourceMetrics& metrics_;
+  std::set<std::string> dead_;  // paths, by the last look
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

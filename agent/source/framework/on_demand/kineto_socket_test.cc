@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -171,6 +172,29 @@ TEST_F(KinetoSocketTest, ReportsAnOrderThatWasNotDelivered) {
   EXPECT_EQ(orders_.not_delivered, 1);
   EXPECT_EQ(metrics_.kineto_answers_failed, 1u);
   EXPECT_EQ(metrics_.kineto_orders, 0u);
+}
+
+TEST_F(KinetoSocketTest, RemovesSocketsOfEndedWorkersAndNothingElse) {
+  ASSERT_TRUE(Listen().ok());
+  const std::string dead = directory_ + "/dynoconfigclient1";
+  const std::string alive = directory_ + "/dynoconfigclient2";
+  const std::string foreign = directory_ + "/other";
+  const std::string file = directory_ + "/dynoconfigclient3";
+  const std::string link = directory_ + "/dynoconfigclient4";
+  const Peer worker(alive);
+  for (const std::string& path : {dead, foreign}) Peer{path};
+  std::ofstream(file) << "x";
+  std::filesystem::create_symlink(foreign, link);
+  runner_.AdvanceNs(KinetoSocket::kSweepPeriodNs);
+  EXPECT_TRUE(std::filesystem::exists(dead)) << "its process may be binding it";
+  runner_.AdvanceNs(KinetoSocket::kSweepPeriodNs);
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  for (const std::string& path : {alive, foreign, file, link, dynolog()}) {
+    EXPECT_TRUE(std::filesystem::exists(path)) << path;
+  }
+  EXPECT_EQ(metrics_.kineto_sockets_removed, 1u);
+  socket_.reset();
+  runner_.AdvanceNs(KinetoSocket::kSweepPeriodNs);
 }
 
 TEST_F(KinetoSocketTest, MakesTheDirectoryForItsUserAndGroupAlone) {

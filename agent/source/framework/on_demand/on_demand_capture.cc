@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "lib/trace/framework_limits.h"
@@ -12,8 +15,8 @@ namespace neurontrace {
 
 OnDemandCapture::OnDemandCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                                  std::vector<FrameworkRecorder*> recorders,
-                                 const CaptureParticipants& participants)
-    : capture_id_(capture_id), spec_(spec), participants_(participants) {
+                                 const CaptureParticipants& participants, ProcFiles proc)
+    : capture_id_(capture_id), spec_(spec), participants_(participants), proc_(std::move(proc)) {
   for (const std::string& name : spec.filter.frameworks) {
     const auto it = std::find_if(recorders.begin(), recorders.end(),
                                  [&](const auto* one) { return one->framework() == name; });
@@ -32,17 +35,24 @@ OnDemandCapture::~OnDemandCapture() {
 void OnDemandCapture::Begin(const PlannedMoment& moment) {
   if (std::exchange(begun_, true)) return;
   known_ = Workers();
+  std::map<std::string, std::vector<WorkerIdentity>, std::less<>> asked;  // by framework
+  for (const WorkerIdentity& worker : known_) {
+    for (const std::string& name : FrameworksOf(worker)) asked[name].push_back(worker);
+  }
   FrameworkOrder order{.capture_id = capture_id_,
-                       .workers = known_,
+                       .workers = {},
                        .begin_realtime_ns = moment.realtime_ns,
                        .is_planned = moment.named,
                        .duration_ns = spec_.timing.duration_ns,
                        .first_step = spec_.filter.framework_first_step,
                        .steps = spec_.filter.framework_steps,
                        .with_stacks = spec_.filter.framework_stacks};
-  for (FrameworkRecorder* const recorder : recorders_) recorder->Begin(order);
+  for (FrameworkRecorder* const recorder : recorders_) {
+    order.workers = asked[std::string(recorder->framework())];
+    recorder->Begin(order);
+  }
   for (const std::string& name : without_recorder_) {
-    for (const WorkerIdentity& worker : known_) {
+    for (const WorkerIdentity& worker : asked[name]) {
       absent_.push_back(
           {worker, name, FrameworkTraceState::kFailed,
            name == kXlaFramework
@@ -69,7 +79,7 @@ void OnDemandCapture::Poll() {
     const auto at = std::lower_bound(known_.begin(), known_.end(), worker);
     if (at != known_.end() && *at == worker) continue;
     known_.insert(at, worker);
-    for (const std::string& name : spec_.filter.frameworks) {
+    for (const std::string& name : FrameworksOf(worker)) {
       absent_.push_back({worker, name, FrameworkTraceState::kTooLate,
                          "the worker joined after the capture had begun"});
     }
@@ -114,6 +124,19 @@ void OnDemandCapture::AddRemarks(std::vector<Remark>& remarks) const {
                           ToString(trace.state), trace.detail.empty() ? "" : ": ", trace.detail),
               remarks);
   }
+}
+
+std::vector<std::string> OnDemandCapture::FrameworksOf(const WorkerIdentity& worker) const {
+  const std::vector<std::string>& all = spec_.filter.frameworks;
+  // With one framework its recorder explains what the worker lacks.
+  if (all.size() < 2) return all;
+  const auto mappings = proc_.Mappings(worker.pid);
+  // Afterwards: until then another process may have taken the place of one that ended.
+  if (!mappings.ok() || proc_.StartTimeTicks(worker.pid) != worker.start_time_ticks) return all;
+  std::vector<std::string> loaded;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(loaded),
+               [&](const std::string& name) { return HasFramework(name, *mappings); });
+  return loaded.empty() ? all : loaded;
 }
 
 std::vector<WorkerIdentity> OnDemandCapture::Workers() const {

@@ -9,20 +9,24 @@
 #include "agent/source/capture_participants.h"
 #include "agent/source/framework/on_demand/framework_recorder.h"
 #include "agent/source/host_instant.h"
+#include "agent/source/neuron/tap/peer_identity.h"
 #include "lib/trace/capture_spec.h"
 #include "lib/trace/remark.h"
 
 namespace neurontrace {
 
 // What one capture asks of the frameworks of this node: passes its order to the recorder of each,
-// and collects the outcomes. A framework without a recorder has failed on every worker, with the
-// reason. Owned by FrameworkSource. On the agent's sequence.
+// and collects the outcomes. A framework without a recorder has failed on every worker that is
+// asked for it, with the reason. A capture of several frameworks asks each worker for those that
+// it has loaded; a worker that has none of them, or that the agent cannot look into, is asked for
+// all. Owned by FrameworkSource. On the agent's sequence.
 class OnDemandCapture {
  public:
-  // Has the recorders that there are. All references outlive the capture.
+  // `recorders` are those that there are; `proc` is looked into to find what workers have loaded.
+  // All references outlive the capture.
   OnDemandCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                   std::vector<FrameworkRecorder*> recorders,
-                  const CaptureParticipants& participants);
+                  const CaptureParticipants& participants, ProcFiles proc = ProcFiles());
   ~OnDemandCapture();
   OnDemandCapture(const OnDemandCapture&) = delete;
   OnDemandCapture& operator=(const OnDemandCapture&) = delete;
@@ -48,6 +52,8 @@ class OnDemandCapture {
  private:
   // Returns the outcomes by worker, without a limit: AddRemarks counts all of them.
   std::vector<FrameworkTrace> AllTraces() const;
+  // Returns the frameworks that the worker is asked for.
+  std::vector<std::string> FrameworksOf(const WorkerIdentity& worker) const;
   // Returns the workers of the capture that are processes.
   std::vector<WorkerIdentity> Workers() const;
 
@@ -56,6 +62,7 @@ class OnDemandCapture {
   std::vector<FrameworkRecorder*> recorders_;  // of the frameworks that are asked for
   std::vector<std::string> without_recorder_;  // frameworks
   const CaptureParticipants& participants_;
+  const ProcFiles proc_;
   std::vector<WorkerIdentity> known_;   // sorted: those that have an outcome
   std::vector<FrameworkTrace> absent_;  // of workers and frameworks without a recorder
   bool begun_ = false;

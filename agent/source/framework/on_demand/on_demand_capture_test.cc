@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "agent/source/neuron/tap/fake_proc.h"
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
 
@@ -14,12 +15,14 @@ namespace neurontrace {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 using State = FrameworkTraceState;
 
 // A recorder whose traces have the states that a test gives them.
 class FakeRecorder final : public FrameworkRecorder {
  public:
-  std::string_view framework() const override { return "pytorch"; }
+  explicit FakeRecorder(std::string_view framework = "pytorch") : framework_(framework) {}
+  std::string_view framework() const override { return framework_; }
   void Begin(const FrameworkOrder& order) override { orders.push_back(order); }
   void OnFile(const CaptureId&, std::string_view name) override { files.emplace_back(name); }
   void Stop(const CaptureId&) override { ++stops; }
@@ -37,6 +40,9 @@ class FakeRecorder final : public FrameworkRecorder {
   std::map<uint32_t, State> states;
   int stops = 0;
   int forgotten = 0;
+
+ private:
+  const std::string_view framework_;
 };
 
 class FakeWorkers final : public CaptureParticipants {
@@ -55,9 +61,17 @@ class OnDemandCaptureTest : public ::testing::Test {
     participants_.workers = {{.pid = 8}, {.pid = 0}, {.pid = 7}, {.pid = 8}};
   }
   OnDemandCapture Make(std::vector<FrameworkRecorder*> recorders) {
-    return OnDemandCapture(capture_, spec_, std::move(recorders), participants_);
+    return OnDemandCapture(capture_, spec_, std::move(recorders), participants_,
+                           ProcFiles(proc_.root()));
   }
 
+  // Adds a process that has the files mapped.
+  WorkerIdentity AddWorker(uint32_t pid, std::vector<std::string> mapped) {
+    proc_.Put({.pid = pid, .start_time_ticks = pid * 10, .mapped = std::move(mapped)});
+    return {.pid = pid, .start_time_ticks = pid * 10};
+  }
+
+  FakeProc proc_;
   FakeClock clock_;
   SeededRandom random_{1};
   const CaptureId capture_ = CaptureId::Make(clock_, random_);
@@ -102,6 +116,40 @@ TEST_F(OnDemandCaptureTest, EachFrameworkHasItsOwnRecorderAndItsOwnReason) {
   ASSERT_EQ(traces.size(), 2u);
   EXPECT_EQ(traces[0].framework, "xla");
   EXPECT_THAT(traces[0].detail, HasSubstr("--framework-dir"));
+}
+
+TEST_F(OnDemandCaptureTest, OfSeveralFrameworksAWorkerIsAskedForThoseThatItHas) {
+  const std::string torch = "/x/torch/lib/libtorch_cpu.so";
+  const std::string jax = "/x/jaxlib/libjax_common.so";
+  const WorkerIdentity of_torch = AddWorker(1, {torch});
+  const WorkerIdentity of_jax = AddWorker(2, {jax});
+  const WorkerIdentity of_both = AddWorker(3, {jax, torch});
+  const WorkerIdentity of_none = AddWorker(4, {"/usr/bin/python3"});
+  // Another process has its pid now.
+  WorkerIdentity of_the_past = AddWorker(5, {torch});
+  of_the_past.start_time_ticks = 7;
+  const WorkerIdentity unseen = {.pid = 6};
+  participants_.workers = {of_torch, of_jax, of_both, of_none, of_the_past, unseen};
+  spec_.filter.frameworks = {"pytorch", "xla"};
+  FakeRecorder xla("xla");
+  OnDemandCapture capture = Make({&recorder_, &xla});
+  capture.Begin({});
+  EXPECT_THAT(recorder_.orders.at(0).workers,
+              UnorderedElementsAre(of_torch, of_both, of_none, of_the_past, unseen));
+  EXPECT_THAT(xla.orders.at(0).workers,
+              UnorderedElementsAre(of_jax, of_both, of_none, of_the_past, unseen));
+
+  participants_.workers.push_back(AddWorker(7, {jax}));
+  capture.Poll();
+  ASSERT_EQ(capture.Traces().size(), 1u) << "nobody misses PyTorch there";
+  EXPECT_EQ(capture.Traces()[0].framework, "xla");
+}
+
+TEST_F(OnDemandCaptureTest, OneFrameworkIsAskedForEverywhere) {
+  participants_.workers = {AddWorker(1, {"/x/jaxlib/libjax_common.so"})};
+  OnDemandCapture capture = Make({&recorder_});
+  capture.Begin({});
+  EXPECT_EQ(recorder_.orders.at(0).workers.size(), 1u) << "its recorder explains what is missing";
 }
 
 TEST_F(OnDemandCaptureTest, AWorkerThatJoinsLaterIsTooLate) {

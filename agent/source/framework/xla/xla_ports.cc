@@ -15,9 +15,9 @@
 #include <system_error>
 #include <vector>
 
+#include "agent/source/neuron/tap/peer_identity.h"
 #include "agent/source/neuron/tap/runtime_processes.h"
 #include "lib/base/clean_text.h"
-#include "lib/base/small_file.h"
 #include "lib/base/status.h"
 #include "lib/trace/framework_limits.h"
 #include "lib/trace/framework_trace.h"
@@ -185,8 +185,7 @@ absl::StatusOr<std::string> XlaPorts::Find(uint32_t pid) const {
       root_, pid, [](std::string_view name) { return name == kXlaPortVariable; });
   const auto named = described.environment.find(kXlaPortVariable);
   if (named != described.environment.end()) return NamedPort(named->second, sockets);
-  ASSIGN_OR_RETURN(const std::string mappings,
-                   ReadSmallFile(process + "/maps", RuntimeProcesses::kMapsBytesMax));
+  ASSIGN_OR_RETURN(const std::string mappings, ProcFiles(root_).Mappings(pid));
   return OnlyPort(std::move(sockets), HasXla(mappings));
 }
 

@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/source/neuron/tap/fake_proc.h"
-#include "lib/base/random.h"
+#include "agent/source/framework/on_demand/recorder_fixture.h"
 #include "lib/trace/framework_limits.h"
 
 namespace neurontrace {
@@ -21,8 +20,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using State = FrameworkTraceState;
 using Kind = XlaAnswer::Kind;
-
-constexpr uint64_t kSecondNs = 1'000'000'000;
 
 // Servers of workers, whose answers a test gives.
 class FakeXlaCalls final : public XlaCalls {
@@ -48,7 +45,7 @@ class FakeXlaCalls final : public XlaCalls {
 };
 
 // Workers 40 to 42 listen on port 9000 plus their pid.
-class XlaRecorderTest : public ::testing::Test {
+class XlaRecorderTest : public RecorderFixture {
  protected:
   XlaRecorderTest() {
     auto calls = std::make_unique<FakeXlaCalls>();
@@ -74,26 +71,6 @@ class XlaRecorderTest : public ::testing::Test {
                                   9'000 + pid, pid)
                     : "");
   }
-  static WorkerIdentity Worker(uint32_t pid) {
-    return {.instance_id = "i-1", .boot_id = "boot", .pid = pid, .start_time_ticks = pid * 10};
-  }
-  FrameworkOrder Order(std::vector<WorkerIdentity> workers, uint64_t ahead_ns = 7 * kSecondNs) {
-    return {.capture_id = capture_,
-            .workers = std::move(workers),
-            .begin_realtime_ns = clock_.RealtimeNs() + ahead_ns,
-            .duration_ns = 20 * kSecondNs};
-  }
-  void Pass(uint64_t ns) {
-    clock_.AdvanceNs(ns);
-    recorder_->Poll();
-  }
-  FrameworkTrace TraceOf(uint32_t pid) const {
-    for (const FrameworkTrace& trace : recorder_->Traces(capture_)) {
-      if (trace.worker.pid == pid) return trace;
-    }
-    return {};
-  }
-  State StateOf(uint32_t pid) const { return TraceOf(pid).state; }
   std::string SessionOf(uint32_t pid) const {
     return fmt::format("neurontrace-xla-{}_pid_{}", capture_.ToString(), pid);
   }
@@ -107,11 +84,8 @@ class XlaRecorderTest : public ::testing::Test {
     return TraceOf(40);
   }
 
-  FakeClock clock_;
-  SeededRandom random_{3};
-  FakeProc proc_;
-  AgentSourceMetrics metrics_;
-  CaptureId capture_ = CaptureId::Make(clock_, random_);
+  FrameworkRecorder& recorder() override { return *recorder_; }
+
   FakeXlaCalls* calls_ = nullptr;  // the recorder's
   std::unique_ptr<XlaRecorder> recorder_;
 };

@@ -8,7 +8,9 @@
 #include <fstream>
 #include <string_view>
 
+#include "agent/source/neuron/tap/runtime_processes.h"
 #include "lib/base/clean_text.h"
+#include "lib/base/small_file.h"
 
 namespace neurontrace {
 namespace {
@@ -95,6 +97,10 @@ std::string ProcFiles::ContainerId(uint32_t pid) const {
     run = 0;
   }
   return found;
+}
+
+absl::StatusOr<std::string> ProcFiles::Mappings(uint32_t pid) const {
+  return ReadSmallFile(fmt::format("{}/{}/maps", root_, pid), RuntimeProcesses::kMapsBytesMax);
 }
 
 std::string ProcFiles::BootId() const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "lib/trace/ids.h"
 
 namespace neurontrace {
@@ -31,6 +32,9 @@ class ProcFiles {
   // Returns the last id of 64 hexadecimal digits in PID/cgroup, as Docker, containerd and CRI-O
   // name a container's group; empty outside containers.
   std::string ContainerId(uint32_t pid) const;
+  // Returns PID/maps (proc_pid_maps(5)). Fails with NOT_FOUND or FAILED_PRECONDITION if the kernel
+  // does not show it to this agent, or it is longer than RuntimeProcesses::kMapsBytesMax.
+  absl::StatusOr<std::string> Mappings(uint32_t pid) const;
   // Returns sys/kernel/random/boot_id.
   std::string BootId() const;
 

@@ -21,6 +21,7 @@ class ViewCollector : public RowExporter {
   uint64_t bytes_written() const override { return 0; }
   // Names, times and levels do not depend on what was prepared before the window.
   bool reads_before_window() const override { return false; }
+  bool begins_before_window() const override { return false; }
 
  protected:
   // Rows as in a Perfetto trace have no lanes here: each answer places spans by itself, or not at

@@ -20,8 +20,8 @@ namespace {
 
 // From the end of one pass to the start of the next.
 constexpr std::chrono::seconds kPassInterval(2);
-// How long the thread rests after each digest: this many times what it took, up to the limit. Less
-// would cost ingest on two processors more than 5 % (docs/developer/benchmarks.md).
+// How long the thread rests after each digest: this many times what it took, up to the limit. As
+// long as it took cost ingest on two processors 7 % (docs/developer/benchmarks.md).
 constexpr int kRestFactor = 2;
 constexpr std::chrono::milliseconds kRestMax(200);
 // Linux gives it a tenth of what others get of a processor. Not less: it holds locks of the

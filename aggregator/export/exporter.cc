@@ -155,36 +155,41 @@ void KeepLatestPreparations(std::vector<EarlierPreparation>& preparations) {
   preparations.erase(preparations.begin(), preparations.end() - kEnough);
 }
 
-// Finds what the window's first moment needs: the begin of the first span that reaches into it, and
-// the preparations before it. Reads the chunks there once more. Unreadable ones are counted by the
-// reading of the window.
-absl::Status ReadBeforeWindow(ChunkSource& source, const ExportRequest& request,
-                              TimelineHeader& header) {
-  const uint64_t start_ns = request.filter.window_start_ns;
-  if (start_ns == 0) return absl::OkStatus();
+// Lowers the begin to that of the first span that reaches into the window. Reads the chunks there
+// once more. Unreadable ones are counted by the reading of the window.
+absl::Status FindBeginBeforeWindow(ChunkSource& source, const ExportRequest& request,
+                                   TimelineHeader& header) {
   // A window of one nanosecond yields only what reaches into the start, the earliest first.
   TimelineOptions options = OptionsOf(request);
-  const uint64_t lookback_ns = options.lookback_ns;
-  options.filter.window_end_ns = std::min(request.filter.window_end_ns, start_ns + 1);
-  ASSIGN_OR_RETURN(std::unique_ptr<TimelineReader> reader,
+  options.filter.window_end_ns =
+      std::min(request.filter.window_end_ns, request.filter.window_start_ns + 1);
+  ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
                    TimelineReader::Open(source, std::move(options)));
   TimelineBatch batch;
   while (true) {
     ASSIGN_OR_RETURN(const bool has_batch, reader->Next(batch));
-    if (!has_batch) break;
+    if (!has_batch) return absl::OkStatus();
     if (batch.records.empty()) continue;
     header.begin_ns = std::min(header.begin_ns, batch.records.front()->start_ns);
-    break;
+    return absl::OkStatus();
   }
-  // The second reading covers the time before the window, for preparations alone.
-  options = OptionsOf(request);
+}
+
+// Finds the preparations before the window that events in it may need.
+absl::Status FindEarlierPreparations(ChunkSource& source, const ExportRequest& request,
+                                     TimelineHeader& header) {
+  const uint64_t start_ns = request.filter.window_start_ns;
+  TimelineOptions options = OptionsOf(request);
+  const uint64_t lookback_ns = options.lookback_ns;
   ASSIGN_OR_RETURN(options.filter.event_types, EventFilter::Parse({"kbl_exec_pre"}));
   // Twice the lookback: a span that began that long before the window may itself have been prepared
   // earlier.
   options.filter.window_start_ns = start_ns > 2 * lookback_ns ? start_ns - 2 * lookback_ns : 0;
   options.filter.window_end_ns = start_ns;
   options.lookback_ns = 0;
-  ASSIGN_OR_RETURN(reader, TimelineReader::Open(source, std::move(options)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
+                   TimelineReader::Open(source, std::move(options)));
+  TimelineBatch batch;
   ShapeFieldTable fields;
   while (true) {
     ASSIGN_OR_RETURN(const bool has_batch, reader->Next(batch));
@@ -266,8 +271,13 @@ absl::StatusOr<ExportSummary> RunExporter(ChunkSource& source, Exporter& exporte
     header.warnings.push_back(*std::move(warning));
   }
   header.begin_ns = std::max(header.begin_ns, request.filter.window_start_ns);
-  if (exporter.reads_before_window()) {
-    RETURN_IF_ERROR(ReadBeforeWindow(source, request, header));
+  // Most windows of a whole capture begin with its first event.
+  const bool has_past = reader->begin_ns() < request.filter.window_start_ns;
+  if (has_past && exporter.begins_before_window()) {
+    RETURN_IF_ERROR(FindBeginBeforeWindow(source, request, header));
+  }
+  if (has_past && exporter.reads_before_window()) {
+    RETURN_IF_ERROR(FindEarlierPreparations(source, request, header));
   }
   // Declared before Begin, because the header points to it until Finish.
   SideReader side_reader(source, request);

@@ -103,7 +103,7 @@ struct TimelineHeader {
   // Those known so far; reading may add some.
   std::vector<std::string> warnings;
   // Roughly the time of the first event. For a window its begin, or the earlier begin of a span
-  // that reaches into it (the latter only with Exporter::reads_before_window).
+  // that reaches into it (the latter only with Exporter::begins_before_window).
   uint64_t begin_ns = 0;
   // By time; empty without Exporter::reads_before_window.
   std::vector<EarlierPreparation> earlier;
@@ -130,9 +130,10 @@ class Exporter {
   // order, on one other thread, also while a batch is being written.
   virtual bool prepares() const { return false; }
   virtual void Prepare(const TimelineBatch&) {}
-  // Returns whether the exporter uses TimelineHeader::earlier, or a begin_ns that is earlier than
+  // Return whether the exporter uses TimelineHeader::earlier, and a begin_ns that is earlier than
   // the window. Otherwise the time before the window is not read for them.
   virtual bool reads_before_window() const { return true; }
+  virtual bool begins_before_window() const { return reads_before_window(); }
   virtual absl::Status Write(const TimelineBatch& batch) = 0;
   // `summary` is complete except for the exporter's own warnings, which this adds.
   virtual absl::Status Finish(ExportSummary& summary) = 0;

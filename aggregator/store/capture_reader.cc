@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cassert>
 #include <string>
 #include <utility>
 
@@ -143,6 +144,15 @@ ChunkIndexIterator StreamReader::Index(uint64_t from_timestamp_ns) const {
   // Keys are ordered by last timestamp, so the first entry that matters is found without a scan.
   position->it->Seek(keys::ChunkIndex(capture_, stream_, from_timestamp_ns, 0));
   return ChunkIndexIterator(std::move(position));
+}
+
+void StreamReader::MoveIndex(ChunkIndexIterator& it, uint64_t from_timestamp_ns) const {
+  ChunkIndexIterator::Position& position = *it.position_;
+  assert(has_snapshot() && position.snapshot == snapshot_);
+  position.prefix = keys::Stream(capture_, stream_);
+  position.it->Seek(keys::ChunkIndex(capture_, stream_, from_timestamp_ns, 0));
+  it.status_ = absl::OkStatus();
+  it.Take();
 }
 
 absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const {

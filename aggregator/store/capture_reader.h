@@ -111,6 +111,10 @@ class StreamReader {
   // Iterates over the entries of all chunks whose last timestamp, raw, is at or after
   // `from_timestamp_ns`. Chunks without events have no entry.
   ChunkIndexIterator Index(uint64_t from_timestamp_ns = 0) const;
+  // Makes `it`, which Index of any stream of this capture returned, what Index returns here.
+  // Faster, as nothing is opened. Requires that both readers share a snapshot.
+  void MoveIndex(ChunkIndexIterator& it, uint64_t from_timestamp_ns) const;
+  bool has_snapshot() const { return snapshot_ != nullptr; }
 
   // Reads a chunk into `out`. Fails with NOT_FOUND if there is no such chunk. Fails with DATA_LOSS
   // if it is damaged; it is then removed and counted as a loss of its stream, so that the next

@@ -3,6 +3,7 @@
 
 #include <rocksdb/iterator.h>
 
+#include <string>
 #include <utility>
 
 #include "aggregator/store/database.h"
@@ -36,8 +37,24 @@ DigestReader::~DigestReader() = default;
 absl::StatusOr<std::optional<StoredDigest>> DigestReader::Next(const CaptureId& capture,
                                                                uint32_t stream, uint8_t level,
                                                                uint64_t from) {
-  iterator_->Seek(ToSlice(keys::Digest(capture, stream, level, from)));
+  if (!Step(capture, stream, level, from)) {
+    iterator_->Seek(ToSlice(keys::Digest(capture, stream, level, from)));
+  }
   return DigestAt(*iterator_, capture, stream, level);
+}
+
+// Not from one stream to the next: all items of the first are between them.
+bool DigestReader::Step(const CaptureId& capture, uint32_t stream, uint8_t level, uint64_t from) {
+  if (!iterator_->Valid()) return false;
+  const auto at = keys::ParseDigest(ToView(iterator_->key()));
+  const bool is_near = at && at->capture == capture && at->stream == stream &&
+                       (at->level == level || at->level + 1 == level);
+  if (!is_near) return false;
+  const std::string key = keys::Digest(capture, stream, level, from);
+  if (ToView(iterator_->key()) == key) return true;
+  if (ToView(iterator_->key()) > key) return false;
+  iterator_->Next();
+  return iterator_->Valid() && ToView(iterator_->key()) >= key;
 }
 
 absl::StatusOr<std::optional<StoredDigest>> DigestReader::Last(const CaptureId& capture,

@@ -39,6 +39,10 @@ class DigestReader {
                                                    uint8_t level);
 
  private:
+  // Moves to the first value at or after this place if that is where the iterator is, or the next
+  // one: a step is faster than a search. Returns false if it may be elsewhere.
+  bool Step(const CaptureId& capture, uint32_t stream, uint8_t level, uint64_t from);
+
   const std::unique_ptr<rocksdb::Iterator> iterator_;
 };
 

@@ -37,6 +37,29 @@ TEST(DigestStoreTest, FindsDigestsOfOneStreamAndLevel) {
   EXPECT_EQ(NextFirst(*store, 1, 0, 0, 0), 16u);
 }
 
+TEST(DigestStoreTest, AReaderFindsTheSameWhereverItIs) {
+  const auto store = OpenInMemory();
+  for (const uint32_t stream : {0u, 1u}) {
+    for (const uint64_t first : {0, 8, 24}) PutDigest(*store, 1, stream, 0, first);
+    PutDigest(*store, 1, stream, 1, 0);
+    PutDigest(*store, 1, stream, 3, 0);
+  }
+  // Every place after every other one: some are one step away, and some are not.
+  const auto find = [&](DigestReader& reader, uint32_t place) {
+    const auto found = reader.Next(TestCaptureId(1), place / 16, place / 4 % 4, 8 * (place % 4));
+    EXPECT_TRUE(found.ok()) << found.status();
+    return found->has_value() ? (*found)->first : UINT64_MAX;
+  };
+  for (uint32_t before = 0; before < 32; ++before) {
+    for (uint32_t place = 0; place < 32; ++place) {
+      const auto moved = store->digests().OpenReader();
+      find(*moved, before);
+      EXPECT_EQ(find(*moved, place), find(*store->digests().OpenReader(), place))
+          << before << " " << place;
+    }
+  }
+}
+
 TEST(DigestStoreTest, GoesWithItsCapture) {
   const auto store = OpenInMemory();
   ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());

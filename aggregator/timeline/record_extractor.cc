@@ -197,12 +197,17 @@ absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, const Ch
   record.shape = names.shapes[shape];
   record.kind = plan.kind;
   if (plan.is_anomalous) record.flags |= kInvalidLength;
+  const uint16_t stop = is_paired ? pairing_.partner()[event] : SpanPairing::kNone;
+  if (plan.action == Action::kStart && is_paired) {
+    record.end_ns = Reference(clock, chunk_.timestamp_ns()[stop]);
+    // Most spans of a chunk that begins before the window end there. A device's clock may move
+    // them.
+    if (!plan.device_key && !IsInside(record)) return absl::OkStatus();
+  }
   AppendValues(event);
   if (plan.action == Action::kStart && is_paired) {
-    const uint16_t stop = pairing_.partner()[event];
     if (plans_[chunk_.shape_of()[stop]].is_anomalous) record.flags |= kInvalidLength;
     record.stop_shape = names.shapes[chunk_.shape_of()[stop]];
-    record.end_ns = Reference(clock, chunk_.timestamp_ns()[stop]);
     AppendValues(stop);
   } else if (plan.action == Action::kComplete) {
     record.end_ns =
@@ -318,15 +323,17 @@ absl::Status RecordExtractor::FinishStart(const StreamContext& stream, size_t ev
   return absl::OkStatus();
 }
 
+bool RecordExtractor::IsInside(const TimelineRecord& record) const {
+  return record.start_ns < filter_.window_end_ns &&
+         (record.end_ns > filter_.window_start_ns ||
+          (record.end_ns == filter_.window_start_ns && record.start_ns == record.end_ns));
+}
+
 bool RecordExtractor::Keep(TimelineRecord& record, size_t values_begin) {
   // Bare stops are kept whatever their time, because Resolve needs each of them to end its span.
   const bool is_bare_stop = record.kind == RecordKind::kStopAttributes;
-  const bool is_inside =
-      record.start_ns < filter_.window_end_ns &&
-      (record.end_ns > filter_.window_start_ns ||
-       (record.end_ns == filter_.window_start_ns && record.start_ns == record.end_ns));
   // The values of a record that is not kept are removed again.
-  if (!is_inside && !is_bare_stop) {
+  if (!IsInside(record) && !is_bare_stop) {
     values_.resize(values_begin);
     return false;
   }

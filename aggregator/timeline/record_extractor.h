@@ -149,6 +149,8 @@ class RecordExtractor {
                            ClockMapCursor& clock, TimelineRecord& record);
   // Appends the attribute values of an event to values_.
   void AppendValues(size_t event);
+  // Returns whether the record overlaps the time window.
+  bool IsInside(const TimelineRecord& record) const;
   // Adds the record unless it lies outside the time window; then it removes its values, which begin
   // at `values_begin`.
   bool Keep(TimelineRecord& record, size_t values_begin);

@@ -102,7 +102,13 @@ absl::StatusOr<CaptureDescription> StoreChunkSource::Describe() {
 absl::Status StoreChunkSource::ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
                                          std::vector<ChunkEntry>& entries) {
   entries.clear();
-  ChunkIndexIterator it = reader_.Stream(stream).Index(from.last_timestamp_ns);
+  const StreamReader reader = reader_.Stream(stream);
+  if (index_ && reader.has_snapshot()) {
+    reader.MoveIndex(*index_, from.last_timestamp_ns);
+  } else {
+    index_.emplace(reader.Index(from.last_timestamp_ns));
+  }
+  ChunkIndexIterator& it = *index_;
   // The store's iterator seeks by timestamp alone. Entries with the same last timestamp that the
   // caller has already seen are skipped by their sequence.
   for (; it.Valid() && entries.size() < entries_max; it.Next()) {

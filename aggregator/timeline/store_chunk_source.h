@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ class StoreChunkSource : public ChunkSource {
   CaptureRecord record_;
   StoredChunk chunk_;
   ForeignStops stops_;
+  std::optional<ChunkIndexIterator> index_;  // used last; kept open if there is a snapshot
   // Chunks that were reported, each once however often a reading meets it.
   struct Unreadable {
     std::set<uint64_t> reported;

@@ -83,6 +83,31 @@ TEST_F(StoreChunkSourceTest, ReadsSpansThatCrossChunksFromTheStore) {
   EXPECT_EQ((*reader)->counts().start_lost_spans, 0u);
 }
 
+TEST_F(StoreChunkSourceTest, ASnapshotReadsTheIndexOfEachStream) {
+  for (uint64_t sequence = 0; sequence < 3; ++sequence) {
+    for (const uint32_t stream : {0u, 1u}) {
+      script_.Instant("at", kStoredBase + sequence * 100 + stream, 1, 7);
+      Put(stream, sequence);
+    }
+  }
+  StoreChunkSource source(store_->OpenSnapshot(TestCaptureId(1)), TestCapture(1));
+  script_.Instant("late", kStoredBase + 1'000, 1, 7);
+  Put(0, 3);
+  std::vector<ChunkEntry> entries;
+  const auto first_of = [&](uint32_t stream, uint64_t from_ns) {
+    EXPECT_TRUE(source.ReadIndex(stream, {from_ns, 0}, 8, entries).ok());
+    return entries.empty() ? 0 : entries.front().first_timestamp_ns - kStoredBase;
+  };
+  for (const uint32_t stream : {0u, 1u, 0u}) {
+    EXPECT_EQ(first_of(stream, 0), stream);
+    EXPECT_EQ(entries.size(), 3u) << "the chunk after the snapshot is not seen";
+    EXPECT_EQ(first_of(stream, kStoredBase + 150), 200u + stream);
+    EXPECT_EQ(entries.size(), 1u);
+    first_of(stream, kStoredBase + 900);
+    EXPECT_TRUE(entries.empty());
+  }
+}
+
 TEST_F(StoreChunkSourceTest, TheIndexNamesTheEventTypesOfAChunk) {
   script_.Span("inner", kStoredBase, kStoredBase + 1, 1);
   script_.Stop("outer", kStoredBase + 2, 2, 7);

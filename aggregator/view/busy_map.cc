@@ -46,12 +46,12 @@ void BusyMap::Cover::AddShare(const Window& window, uint64_t begin_ns, uint64_t 
   const uint64_t stop_ns = std::min(end_ns, window.to_ns);
   if (at_ns >= stop_ns) return;
   if (ns.empty()) ns.resize(window.columns);
+  const double column_ns = window.column_ns();
   for (size_t column = window.ColumnOf(at_ns); at_ns < stop_ns; ++column) {
     const auto column_end_ns =
         column + 1 >= window.columns
             ? window.to_ns
-            : window.from_ns +
-                  static_cast<uint64_t>(window.column_ns() * static_cast<double>(column + 1));
+            : window.from_ns + static_cast<uint64_t>(column_ns * static_cast<double>(column + 1));
     const uint64_t until = std::min(stop_ns, std::max(column_end_ns, at_ns + 1));
     ns[std::min<size_t>(column, window.columns - 1)] +=
         static_cast<float>(share * static_cast<double>(until - at_ns));
@@ -99,11 +99,16 @@ void BusyMap::AddCovers(const DigestedSums& sums) {
     if (const uint64_t before_ns = sums.node->covered_before_ns[index]; before_ns > 0) {
       cover.Add(window_, begin_ns, known(before_ns));
     }
+    uint64_t edge = UINT64_MAX;  // the bin behind the last run, at `edge_ns`
+    uint64_t edge_ns = 0;
     for (const DigestRun& run : sums.sums.of(measure)) {
       const double share = static_cast<double>(run.value) / static_cast<double>(bin_ns);
-      const uint64_t end_ns = (run.begin + run.count) * bin_ns;
-      cover.AddShare(window_, reference(run.begin * bin_ns),
-                     run.value == bin_ns ? known(end_ns) : reference(end_ns), share);
+      const uint64_t run_ns = run.begin == edge ? edge_ns : reference(run.begin * bin_ns);
+      edge = run.begin + run.count;
+      edge_ns = reference(edge * bin_ns);
+      const bool is_full = run.value == bin_ns;
+      cover.AddShare(window_, run_ns, is_full ? std::min(edge_ns, sums.known_until_ns) : edge_ns,
+                     share);
     }
     if (const uint64_t until_ns = sums.node->covered_until_ns[index]; until_ns > 0) {
       cover.until_ns = std::max(cover.until_ns, std::min(known(until_ns), window_.to_ns));
@@ -134,8 +139,7 @@ absl::Status BusyMap::WriteEvent(const TimelineRecord& record, uint64_t,
       return absl::OkStatus();
     }
   }
-  const bool is_hardware =
-      metric_ == Metric::kBusy && rows_.row(placement.row).source == RowSource::kHardware;
+  const bool is_hardware = metric_ == Metric::kBusy && IsHardware(placement);
   (is_hardware ? row.hardware : row.other).Add(window_, record.start_ns, record.end_ns);
   return absl::OkStatus();
 }

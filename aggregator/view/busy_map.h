@@ -18,7 +18,7 @@ struct DigestedSums;
 
 // How busy each stream is in each column of a window: the heat map of ranks by time. Take returns
 // the map. Used by one thread at a time.
-class BusyMap final : public ViewCollector {
+class BusyMap final : public SourceCollector {
  public:
   enum class Metric : uint8_t {
     kBusy,    // share of the column in which a span runs: on the hardware, if the stream has any

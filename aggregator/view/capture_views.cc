@@ -137,8 +137,12 @@ absl::StatusOr<ViewReading> CaptureViews::Read(const CaptureLayout& layout,
   ASSIGN_OR_RETURN(const ViewWindow window, WindowOf(layout, request));
   StoreChunkSource stored(deps_.store.OpenSnapshot(layout.record().id), layout.record());
   ASSIGN_OR_RETURN(const EventQuery query, EventQuery::Parse(request.query));
-  SelectedStreams source(stored, layout.capture(), layout.StreamNumbers(query, request.streams),
-                         chunks_max_, options.digests);
+  const std::vector<uint32_t> streams = layout.StreamNumbers(query, request.streams);
+  uint64_t chunks_max = chunks_max_;
+  if (options.reads_each_stream) {
+    chunks_max = std::max<uint64_t>(chunks_max, std::min(streams.size(), limits::kViewStreamsMax));
+  }
+  SelectedStreams source(stored, layout.capture(), streams, chunks_max, options.digests);
   source.ReadOnly(options.sample, layout.clocks());
   ExportRequest reading;
   reading.clocks = &layout.clocks();
@@ -281,9 +285,10 @@ absl::StatusOr<std::string> CaptureViews::Events(const CaptureRecord& record,
                             .skip = request.cursor,
                             .limit = std::min(request.limit, limits::kViewEventsMax),
                             .query = std::move(query)});
-  ASSIGN_OR_RETURN(const ViewReading reading,
-                   Read(*layout, request, cancelled, collector,
-                        {.is_done = [&collector] { return collector.is_full(); }}));
+  ASSIGN_OR_RETURN(
+      const ViewReading reading,
+      Read(*layout, request, cancelled, collector,
+           {.reads_each_stream = true, .is_done = [&collector] { return collector.is_full(); }}));
   return collector.Json(reading.is_complete, reading.chunks_scanned);
 }
 
@@ -316,7 +321,7 @@ absl::StatusOr<std::string> CaptureViews::CountedSearch(const CaptureLayout& lay
   std::optional<EventCollector> counted;
   const uint64_t merge_ns = (options.to_ns - options.from_ns) / kSlots;
   ASSIGN_OR_RETURN(const DigestedReading counting,
-                   ReadDigested(layout, request, DigestUse::kSums, merge_ns, cancelled,
+                   ReadDigested(layout, request, DigestUse::kCounts, merge_ns, cancelled,
                                 [&](DigestFeed* digests) -> Exporter& {
                                   EventCollector::Options counts = options;
                                   counts.digests = digests;
@@ -336,7 +341,8 @@ absl::StatusOr<std::string> CaptureViews::CountedSearch(const CaptureLayout& lay
     narrow.from_ns = counted->FirstHitNs();
     narrow.to_ns = options.to_ns;
     narrow.streams = std::move(streams);
-    const ReadOptions until_full{.is_done = [&list] { return list->is_full(); }};
+    const ReadOptions until_full{.reads_each_stream = true,
+                                 .is_done = [&list] { return list->is_full(); }};
     ASSIGN_OR_RETURN(ViewReading listing, Read(layout, narrow, cancelled, *list, until_full));
     chunks_scanned += listing.chunks_scanned;
     // Reading runs ahead of the list. Only chunks that were refused before its end matter.

@@ -81,6 +81,9 @@ class CaptureViews {
   // What Read leaves out, and when it ends early.
   struct ReadOptions {
     bool takes_host_samples = false;
+    // A list needs one chunk of each stream to know which events come first: so many may be read
+    // even if that is more than chunks_max_.
+    bool reads_each_stream = false;
     EventFilter types;              // of the events that are passed on
     DigestFeed* digests = nullptr;  // take the place of their chunks
     TimeSample sample;              // chunks wholly outside are not read

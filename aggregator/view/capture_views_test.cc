@@ -212,6 +212,19 @@ TEST_F(CaptureViewsTest, AnswersBeyondTheLimitOfChunksAreNotComplete) {
   EXPECT_TRUE(streams->front().remarks.empty()) << "the store must not note them as damaged";
 }
 
+TEST_F(CaptureViewsTest, AListReadsAChunkOfEachStreamWhateverTheLimit) {
+  for (const uint32_t core : {0u, 1u, 2u}) StoreSpans(core, 1);
+  CaptureViews few({.store = *store_, .clocks = clocks_, .clock = clock_}, /*chunks_max=*/1);
+  const auto all = few.Events(record_, {}, nullptr);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(*all, HasSubstr("\"scanned_chunks\":3,\"complete\":true"));
+  StoreSpans(0, 1);
+  clock_.AdvanceNs(3 * kNsPerSecond);
+  const auto more = few.Events(record_, {}, nullptr);
+  ASSERT_TRUE(more.ok()) << more.status();
+  EXPECT_THAT(*more, HasSubstr("\"complete\":false"));
+}
+
 TEST_F(CaptureViewsTest, DamagedChunksAreCountedAndNotedInTheStore) {
   StoreSpans(0, 2);
   StoreDamagedChunk(0);

@@ -142,7 +142,15 @@ class DigestMaker {
     uint8_t flags = 0;
     bool is_wait = false;
   };
+  // A row of events that was looked up.
+  struct LatestRow {
+    RowSource source = RowSource::kRuntime;
+    uint64_t thread_id = 0;
+    std::optional<uint64_t> core;
+    std::optional<uint32_t> number;
+  };
   const ShapePlan& PlanOf(const SharedShape& shape);
+  absl::StatusOr<uint32_t> RowNumber(const TimelineRecord& record, const ShapePlan& plan);
   absl::Status AddCounters(const TimelineRecord& record);
   // Returns whether the stop ends a span that an earlier digest has.
   bool EndsInherited(const DigestItem& stop, uint64_t type_hash);
@@ -156,6 +164,8 @@ class DigestMaker {
   const bool is_host_;
   bool has_open_ = false;
   absl::flat_hash_map<uint64_t, ShapePlan> plans_;  // by SharedShape::number
+  std::array<LatestRow, 8>
+      latest_rows_;  // by physical core or thread: events alternate between few
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, std::vector<DigestSpan>> inherited_;
   absl::flat_hash_map<uint64_t, DigestSpan> own_;  // by span_id
 };
@@ -186,6 +196,21 @@ const DigestMaker::ShapePlan& DigestMaker::PlanOf(const SharedShape& shared) {
   const DerivedType type = fields_.Of(shared).type;
   plan.is_wait = type == DerivedType::kCollective || type == DerivedType::kHostBarrier;
   return plan;
+}
+
+absl::StatusOr<uint32_t> DigestMaker::RowNumber(const TimelineRecord& record,
+                                                const ShapePlan& plan) {
+  std::optional<uint64_t> core;
+  if (plan.core_key) core = record.values[*plan.core_key];
+  LatestRow& latest = latest_rows_[(core.value_or(0) + record.thread_id) % latest_rows_.size()];
+  const bool is_known = latest.number && latest.source == plan.source &&
+                        latest.thread_id == record.thread_id && latest.core == core;
+  if (is_known) return *latest.number;
+  ASSIGN_OR_RETURN(
+      const uint32_t number,
+      tables_.RowNumber({.source = plan.source, .thread_id = record.thread_id, .core = core}));
+  latest = {plan.source, record.thread_id, core, number};
+  return number;
 }
 
 absl::Status DigestMaker::AddCounters(const TimelineRecord& record) {
@@ -239,15 +264,13 @@ absl::Status DigestMaker::Add(const TimelineRecord& record) {
     default:
       if (is_host_) return absl::OkStatus();
   }
-  const ShapePlan plan = PlanOf(*record.shape);
-  DigestRow row{.source = plan.source, .thread_id = record.thread_id};
-  if (plan.core_key) row.core = record.values[*plan.core_key];
+  const ShapePlan& plan = PlanOf(*record.shape);
   DigestItem item{.start_ns = record.start_ns,
                   .end_ns = record.end_ns,
                   .longest_ns = record.end_ns - record.start_ns,
                   .name = plan.name,
                   .flags = plan.flags};
-  ASSIGN_OR_RETURN(item.row, tables_.RowNumber(row));
+  ASSIGN_OR_RETURN(item.row, RowNumber(record, plan));
   if ((record.flags & kStartLost) != 0) {
     if (EndsInherited(item, plan.type_hash)) return absl::OkStatus();
     item.flags |= kViewStartLost;

@@ -2,8 +2,10 @@
 #include "aggregator/view/digest_feed.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <functional>
+#include <optional>
 #include <tuple>
 
 #include "aggregator/timeline/timeline_reader.h"
@@ -21,6 +23,11 @@ absl::StatusOr<uint64_t> SequenceAt(ChunkSource& source, uint32_t stream, uint64
   std::vector<ChunkEntry> entries;
   RETURN_IF_ERROR(source.ReadIndex(stream, {raw_ns, 0}, 1, entries));
   return entries.empty() ? UINT64_MAX : entries.front().sequence;
+}
+
+DigestSumsPart SumsPartOf(DigestUse use) {
+  if (use == DigestUse::kBins) return DigestSumsPart::kBins;
+  return use == DigestUse::kCounts ? DigestSumsPart::kBegun : DigestSumsPart::kAll;
 }
 
 }  // namespace
@@ -87,34 +94,57 @@ absl::StatusOr<DigestFeed> DigestFeed::Make(const DigestStore& store, ChunkSourc
 // those at the window's ends are a guess that costs nothing if it is wrong: chunks that come out of
 // order are read one by one.
 absl::Status DigestFeed::ChooseParts(ChunkSource& source, Stream& stream) const {
+  const StreamDescription& about = *stream.description;
   const uint64_t to_raw_ns = stream.clock->ToRaw(window_.to_ns);
-  ASSIGN_OR_RETURN(const uint64_t lowest, SequenceAt(source, stream.number, stream.from_raw_ns));
-  ASSIGN_OR_RETURN(const uint64_t highest, SequenceAt(source, stream.number, to_raw_ns));
-  // The window's end may be behind the last chunk.
-  const uint64_t last = std::min(highest, stream.description->next_sequence);
+  uint64_t lowest = about.first_sequence;
+  if (stream.from_raw_ns > about.first_timestamp_ns) {
+    ASSIGN_OR_RETURN(lowest, SequenceAt(source, stream.number, stream.from_raw_ns));
+  }
+  uint64_t last = about.next_sequence;
+  if (to_raw_ns <= about.last_timestamp_ns) {
+    ASSIGN_OR_RETURN(const uint64_t highest, SequenceAt(source, stream.number, to_raw_ns));
+    last = std::min(highest, last);
+  }
   std::vector<Part>& parts = stream.parts;
+  // Heads of a few digests are side by side: then all are read in their order, finest first.
+  std::array<std::vector<Part>, kDigestLevels> heads;
+  const bool is_short = last - std::min(lowest, last) < DigestChunks(1);
+  for (uint8_t level = 0; is_short && level < kDigestLevels; ++level) {
+    heads[level] = ReadHeads(stream, level, lowest, last);
+  }
   for (uint8_t level = kDigestLevels; level-- > 0;) {
-    const uint64_t step = DigestChunks(level);
+    if (!is_short) heads[level] = ReadHeads(stream, level, lowest, last);
     std::vector<Part> found;
-    size_t taken = 0;  // of `parts`, which are in the order of their sequences
-    for (uint64_t from = lowest - lowest % step; from <= last;) {
-      while (taken < parts.size() && parts[taken].node.until <= from) ++taken;
-      if (taken < parts.size() && parts[taken].node.first <= from) {
-        from = parts[taken].node.until;
-        continue;
-      }
-      const auto stored = reader_->Next(capture_, stream.number, level, from);
-      // Digests are a shortcut: what cannot be read of them is read from the chunks.
-      if (!stored.ok() || !stored->has_value() || (*stored)->first > last) break;
-      from = (*stored)->first + step;
-      auto node = DecodeDigestHead((*stored)->value);
-      if (!node.ok() || IsTaken(parts, *node) || !IsUsable(stream, *node, level)) continue;
-      found.push_back({.node = *std::move(node), .level = level, .place = (*stored)->first});
+    for (Part& head : heads[level]) {
+      if (IsTaken(parts, head.node) || !IsUsable(stream, head.node, level)) continue;
+      found.push_back(std::move(head));
     }
     for (Part& part : found) parts.push_back(std::move(part));
     std::ranges::sort(parts, {}, [](const Part& part) { return part.node.first; });
   }
   return absl::OkStatus();
+}
+
+// Digests are a shortcut: what cannot be read of them is read from the chunks.
+std::vector<DigestFeed::Part> DigestFeed::ReadHeads(const Stream& stream, uint8_t level,
+                                                    uint64_t lowest, uint64_t last) const {
+  const uint64_t step = DigestChunks(level);
+  std::vector<Part> heads;
+  size_t taken = 0;  // of the parts, which are in the order of their sequences
+  for (uint64_t from = lowest - lowest % step; from <= last;) {
+    while (taken < stream.parts.size() && stream.parts[taken].node.until <= from) ++taken;
+    if (taken < stream.parts.size() && stream.parts[taken].node.first <= from) {
+      from = stream.parts[taken].node.until;
+      continue;
+    }
+    const auto stored = reader_->Next(capture_, stream.number, level, from);
+    if (!stored.ok() || !stored->has_value() || (*stored)->first > last) break;
+    from = (*stored)->first + step;
+    auto node = DecodeDigestHead((*stored)->value);
+    if (!node.ok()) continue;
+    heads.push_back({.node = *std::move(node), .level = level, .place = (*stored)->first});
+  }
+  return heads;
 }
 
 bool DigestFeed::IsTaken(const std::vector<Part>& parts, const DigestNode& node) {
@@ -129,6 +159,7 @@ bool DigestFeed::IsFineEnough(const DigestNode& node, uint8_t level) const {
       // Merged items are up to twice as long as the width.
       return node.width_ns <= window_.merge_ns / 2;
     case DigestUse::kSums:
+    case DigestUse::kCounts:
       return level == 0 || node.bin_ns <= window_.merge_ns / kDigestSlotBins;
     case DigestUse::kBins:
       break;
@@ -143,7 +174,8 @@ bool DigestFeed::IsUsable(const Stream& stream, const DigestNode& node, uint8_t 
   if (node.has_open && node.complete_at != stream.description->next_sequence) return false;
   if (node.chunks == 0) return true;
   if (!IsFineEnough(node, level)) return false;
-  if (window_.use == DigestUse::kSums && node.has_other_names) return false;
+  const bool needs_names = window_.use == DigestUse::kSums || window_.use == DigestUse::kCounts;
+  if (needs_names && node.has_other_names) return false;
   const uint64_t begin_ns = Reference(stream, SubtractSaturating(node.begin_ns, device_shift_ns_));
   const uint64_t end_ns = Reference(stream, AddSaturating(node.end_ns, device_shift_ns_));
   if (window_.use == DigestUse::kBins) {
@@ -198,6 +230,24 @@ void DigestFeed::Mask(uint32_t stream, std::vector<ChunkEntry>& entries) {
   }
 }
 
+// Bins of different streams have nothing to do with each other where no event is read, and counts
+// never. Then those of a stream follow its first at once, in the order in which they are stored.
+std::optional<uint64_t> DigestFeed::GroupedAt(const Stream& stream) const {
+  const bool is_free =
+      window_.use == DigestUse::kCounts || (window_.use == DigestUse::kBins && stream.has_all);
+  if (!is_free) return std::nullopt;
+  std::optional<uint64_t> first_ns;
+  uint64_t before_ns = 0;
+  for (const Part& part : stream.parts) {
+    if (part.node.chunks == 0) continue;
+    const uint64_t begin_ns = Reference(stream, part.node.begin_ns);
+    if (begin_ns < before_ns) return std::nullopt;
+    if (!first_ns) first_ns = begin_ns;
+    before_ns = begin_ns;
+  }
+  return first_ns;
+}
+
 void DigestFeed::Begin(const TimelineHeader& header) {
   for (uint32_t i = 0; i < header.streams.size(); ++i) {
     const auto known = stream_of_.find(header.streams[i].description.number);
@@ -206,11 +256,12 @@ void DigestFeed::Begin(const TimelineHeader& header) {
   for (uint32_t stream = 0; stream < streams_.size(); ++stream) {
     // A stream that the reader does not show has no digests either.
     if (streams_[stream].index == UINT32_MAX) continue;
+    const std::optional<uint64_t> group_ns = GroupedAt(streams_[stream]);
     for (uint32_t part = 0; part < streams_[stream].parts.size(); ++part) {
       const DigestNode& node = streams_[stream].parts[part].node;
       if (node.chunks == 0) continue;
       // Its first item is not before this; the part is decoded when its turn comes.
-      turns_.push_back({.start_ns = Reference(streams_[stream], node.begin_ns),
+      turns_.push_back({.start_ns = group_ns.value_or(Reference(streams_[stream], node.begin_ns)),
                         .end_ns = UINT64_MAX,
                         .stream = stream,
                         .part = part});
@@ -335,7 +386,8 @@ const DigestedSums* DigestFeed::NextSums(uint64_t start_ns) {
     const Stream& stream = streams_[turn.stream];
     const Part& part = stream.parts[turn.part];
     const auto value = ReadValue(stream, part, kDigestSumsLevel);
-    auto sums = value.ok() ? DecodeDigestSums(*value, part.node.bin_ns) : value.status();
+    auto sums = value.ok() ? DecodeDigestSums(*value, part.node.bin_ns, SumsPartOf(window_.use))
+                           : value.status();
     if (!sums.ok()) {
       unreadable_chunks_ += part.node.chunks;
       continue;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -21,9 +22,10 @@ namespace neurontrace {
 
 // What a view takes from digests.
 enum class DigestUse : uint8_t {
-  kItems,  // items of digests whose chunks are wholly inside the window
-  kSums,   // the sums of such digests
-  kBins,   // the bins of all digests that overlap the window
+  kItems,   // items of digests whose chunks are wholly inside the window
+  kSums,    // the sums of such digests
+  kCounts,  // of these sums only how many events of each name begin when, in any order
+  kBins,    // the bins of all digests that overlap the window
 };
 
 // One item of a digest as a view draws it. Valid until the next call of DigestFeed.
@@ -121,9 +123,10 @@ class DigestFeed {
   // nullptr. Digests that cannot be decoded are counted as unreadable.
   const DigestedEvent* Next(uint64_t start_ns, uint64_t end_ns);
 
-  // With DigestUse::kSums and kBins the following take the place of Next.
+  // With all uses but DigestUse::kItems the following take the place of Next.
 
-  // Returns the next digest that begins no later than `start_ns`, or nullptr. Digests that cannot
+  // Returns the next digest that begins no later than `start_ns`, or nullptr. With kCounts and
+  // kBins, the others of a stream may follow its first whenever they begin. Digests that cannot
   // be read are counted as unreadable.
   const DigestedSums* NextSums(uint64_t start_ns);
   // Returns the next span from before the window that no sums have, and that was not read. Called
@@ -171,11 +174,18 @@ class DigestFeed {
       : window_(window), capture_(capture), reader_(std::move(reader)) {}
   absl::Status ChooseParts(ChunkSource& source, Stream& stream) const;
   // Returns whether a part has any of the node's sequences.
+  // Returns the stream's digests of the level that may have these sequences, except for those that
+  // its parts have already.
+  std::vector<Part> ReadHeads(const Stream& stream, uint8_t level, uint64_t lowest,
+                              uint64_t last) const;
   static bool IsTaken(const std::vector<Part>& parts, const DigestNode& node);
   bool IsUsable(const Stream& stream, const DigestNode& node, uint8_t level) const;
   bool IsFineEnough(const DigestNode& node, uint8_t level) const;
   // Notes the spans that begin in these digests and end elsewhere, and the reverse.
   void NoteCrossing(Stream& stream);
+  // Returns when all parts of the stream have their turn, one after the other; nullopt: each at its
+  // own time.
+  std::optional<uint64_t> GroupedAt(const Stream& stream) const;
   // Makes the part's next item its turn. Decodes the part if it is its first.
   void Queue(uint32_t stream, uint32_t part);
   void Fill(const Stream& stream, const DigestNode& node, const DigestItem& item);

@@ -31,6 +31,9 @@ absl::StatusOr<DigestNode> DecodeWhole(std::string_view head, std::string_view i
   auto node = DecodeDigestHead(head);
   if (!node.ok()) return node;
   if (const absl::Status status = DecodeDigestItems(items, *node); !status.ok()) return status;
+  for (const DigestSumsPart part : {DigestSumsPart::kBins, DigestSumsPart::kBegun}) {
+    DecodeDigestSums(sums, node->bin_ns, part).status().IgnoreError();
+  }
   auto decoded = DecodeDigestSums(sums, node->bin_ns);
   if (!decoded.ok()) return decoded.status();
   node->sums = *std::move(decoded);

@@ -20,7 +20,9 @@ namespace {
 
 // From the end of one pass to the start of the next.
 constexpr std::chrono::seconds kPassInterval(2);
-// How long the thread rests after a digest that took this long.
+// How long the thread rests after each digest: this many times what it took, up to the limit. As
+// long as it took cost ingest on two processors 7 % (docs/developer/benchmarks.md).
+constexpr int kRestFactor = 2;
 constexpr std::chrono::milliseconds kRestMax(200);
 // Linux gives it a tenth of what others get of a processor. Not less: it holds locks of the
 // database for moments, and whoever waits for them waits until it runs again.
@@ -86,8 +88,9 @@ bool DigestService::Continue() {
   bool is_ending = false;
   {
     MutexLock lock(mutex_);
-    is_ending = ending_.WaitFor(mutex_, std::min<std::chrono::nanoseconds>(took, kRestMax),
-                                [this]() NT_REQUIRES(mutex_) { return is_ending_; });
+    is_ending =
+        ending_.WaitFor(mutex_, std::min<std::chrono::nanoseconds>(kRestFactor * took, kRestMax),
+                        [this]() NT_REQUIRES(mutex_) { return is_ending_; });
   }
   step_began_ns_ = SteadyNs();
   return !is_ending;

@@ -51,6 +51,13 @@ bool ReadRuns(uint64_t bins, uint64_t count_max, StoredBytesReader& in,
   return in.ok();
 }
 
+void SkipRuns(StoredBytesReader& in) {
+  for (size_t runs = in.Count(2); runs > 0; --runs) {
+    if (in.Uint() % 2 == 1) in.Uint();
+    in.Uint();
+  }
+}
+
 void WriteName(const DigestNameSums& name, StoredBytesWriter& out) {
   out.String(name.name.first);
   out.String(name.name.second);
@@ -68,13 +75,19 @@ void WriteName(const DigestNameSums& name, StoredBytesWriter& out) {
   out.Uint(name.durations.max_ns());
 }
 
-bool ReadName(uint64_t slots, StoredBytesReader& in, DigestNameSums& name) {
+// Skips everything behind `begun` unless the name `has_all`.
+bool ReadName(uint64_t slots, bool has_all, StoredBytesReader& in, DigestNameSums& name) {
   name.name.first = in.Bytes();
   name.name.second = in.Bytes();
   name.instants = in.Uint();
   name.without_length = in.Uint();
   name.self_ns = in.Int();
   if (!ReadRuns(slots, kBegunRunMax, in, name.begun)) return false;
+  if (!has_all) {
+    constexpr size_t kNumbersBehindBins = 3;
+    for (size_t numbers = 2 * in.Count(2) + kNumbersBehindBins; numbers > 0; --numbers) in.Uint();
+    return in.ok();
+  }
   std::vector<DurationSketch::Bin> bins(in.Count(2));
   for (DurationSketch::Bin& bin : bins) {
     const uint64_t number = in.Uint();
@@ -110,21 +123,28 @@ std::string EncodeDigestSums(const DigestSums& sums) {
   return out.Take();
 }
 
-absl::StatusOr<DigestSums> DecodeDigestSums(std::string_view value, uint64_t bin_ns) {
+absl::StatusOr<DigestSums> DecodeDigestSums(std::string_view value, uint64_t bin_ns,
+                                            DigestSumsPart part) {
   StoredBytesReader in(value);
   if (in.Uint() != kDigestVersion) return DataLoss("digest sums of another version");
   const uint64_t bins = kTimeMaxNs / bin_ns + 1;
   DigestSums sums;
   bool is_valid = true;
   for (size_t i = 0; i < kDigestMeasures; ++i) {
+    if (part == DigestSumsPart::kBegun) {
+      SkipRuns(in);
+      continue;
+    }
     // An open span may cover everything that follows.
     const uint64_t count_max = i < kDigestCovers ? bins : kBegunRunMax;
     is_valid = is_valid && ReadRuns(bins, count_max, in, sums.bins[i]);
   }
+  if (is_valid && part == DigestSumsPart::kBins) return sums;
   constexpr size_t kNameBytesMin = 10;
   sums.names.resize(is_valid ? in.Count(kNameBytesMin) : 0);
   for (DigestNameSums& name : sums.names) {
-    is_valid = is_valid && ReadName(bins / kDigestSlotBins + 1, in, name);
+    is_valid =
+        is_valid && ReadName(bins / kDigestSlotBins + 1, part == DigestSumsPart::kAll, in, name);
   }
   if (!is_valid || !in.Finished()) return DataLoss("malformed digest sums");
   return sums;

@@ -68,9 +68,16 @@ struct DigestSums {
 inline constexpr uint64_t kDigestSlotBins = 16;
 
 std::string EncodeDigestSums(const DigestSums& sums);
+// What DecodeDigestSums decodes.
+enum class DigestSumsPart : uint8_t {
+  kAll,
+  kBins,
+  kBegun,  // of each name
+};
 // Decodes sums whose bins are `bin_ns` wide. Fails with DATA_LOSS for another version, and for
-// bytes that EncodeDigestSums does not write.
-absl::StatusOr<DigestSums> DecodeDigestSums(std::string_view value, uint64_t bin_ns);
+// bytes that EncodeDigestSums does not write, as far as they are decoded.
+absl::StatusOr<DigestSums> DecodeDigestSums(std::string_view value, uint64_t bin_ns,
+                                            DigestSumsPart part = DigestSumsPart::kAll);
 
 // Adds up the sums of consecutive digests, whose bins may have different widths.
 class DigestSumsJoiner {

@@ -74,7 +74,7 @@ class DigestSummariesTest : public DigestFixture {
     EventCollector exact(options);
     ReadFrom(source_, exact, from_ns, to_ns);
     std::optional<EventCollector> digested;
-    const auto feed = ReadDigested({from_ns, to_ns, (to_ns - from_ns) / 4, DigestUse::kSums},
+    const auto feed = ReadDigested({from_ns, to_ns, (to_ns - from_ns) / 4, DigestUse::kCounts},
                                    [&](DigestFeed* digests) -> Exporter& {
                                      EventCollector::Options counting = options;
                                      counting.limit = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/view/digest_tables.h"
 
+#include <optional>
+
 #include "lib/base/status.h"
 #include "lib/trace/view_limits.h"
 
@@ -37,11 +39,20 @@ absl::Status DigestTables::AddSpans(const DigestNode& from, const std::vector<Di
   return absl::OkStatus();
 }
 
+// Each row and name is looked up once, when its first item comes: the numbers depend on that order.
 absl::Status DigestTables::AddItems(const DigestNode& from) {
+  std::vector<std::optional<uint32_t>> row_of(from.rows.size());
+  std::vector<std::optional<uint32_t>> name_of(from.names.size());
   node_.items.reserve(node_.items.size() + from.items.size());
   for (DigestItem item : from.items) {
-    ASSIGN_OR_RETURN(item.row, RowNumber(from.rows[item.row]));
-    item.name = NameNumber(from.names[item.name]);
+    std::optional<uint32_t>& row = row_of[item.row];
+    if (!row) {
+      ASSIGN_OR_RETURN(row, RowNumber(from.rows[item.row]));
+    }
+    std::optional<uint32_t>& name = name_of[item.name];
+    if (!name) name = NameNumber(from.names[item.name]);
+    item.row = *row;
+    item.name = *name;
     node_.items.push_back(item);
   }
   return absl::OkStatus();

@@ -258,6 +258,32 @@ TEST(DigestSumsTest, CountsCoveredTimeOnceAndOwnTimeByName) {
   EXPECT_EQ(decoded->names[0].durations.max_ns(), 310u);
 }
 
+TEST(DigestSumsTest, DecodesTheWantedPart) {
+  DigestSummer summer(/*bin_ns=*/128, /*covered_ns=*/{});
+  for (uint64_t i = 0; i < 40; ++i) {
+    summer.Add({.start_ns = i * 100,
+                .end_ns = i * 100 + 70,
+                .name = static_cast<uint32_t>(i % 2),
+                .is_span = true,
+                .has_length = true,
+                .is_cover = true});
+  }
+  const DigestSums sums = summer.Take({{"a", "rt"}, {"b", "rt"}});
+  const auto bins = DecodeDigestSums(EncodeDigestSums(sums), 128, DigestSumsPart::kBins);
+  ASSERT_TRUE(bins.ok()) << bins.status();
+  EXPECT_EQ(bins->bins, sums.bins);
+  EXPECT_TRUE(bins->names.empty());
+  const auto begun = DecodeDigestSums(EncodeDigestSums(sums), 128, DigestSumsPart::kBegun);
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  EXPECT_TRUE(begun->of(DigestMeasure::kBegun).empty());
+  ASSERT_EQ(begun->names.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(begun->names[i].name, sums.names[i].name);
+    EXPECT_EQ(begun->names[i].begun, sums.names[i].begun);
+    EXPECT_FALSE(begun->names[i].begun.empty());
+  }
+}
+
 TEST(DigestSumsTest, AnOpenSpanCoversWhatFollows) {
   DigestSummer summer(/*bin_ns=*/64, {});
   summer.Add({.start_ns = 10, .end_ns = UINT64_MAX, .is_span = true, .is_cover = true});
@@ -292,7 +318,9 @@ TEST(DigestSumsTest, RefusesDamage) {
   }
   const std::string bytes = EncodeDigestSums(summer.Take({{"a", "rt"}}));
   for (size_t length = 0; length < bytes.size(); ++length) {
-    EXPECT_FALSE(DecodeDigestSums(std::string_view(bytes).substr(0, length), 128).ok()) << length;
+    const std::string_view cut = std::string_view(bytes).substr(0, length);
+    EXPECT_FALSE(DecodeDigestSums(cut, 128).ok()) << length;
+    EXPECT_FALSE(DecodeDigestSums(cut, 128, DigestSumsPart::kBegun).ok()) << length;
   }
   for (size_t at = 1; at < bytes.size(); ++at) {
     std::string damaged = bytes;

@@ -165,15 +165,22 @@ uint64_t EventCollector::FirstHitNs() const {
 absl::Status EventCollector::WriteEvent(const TimelineRecord& record, uint64_t,
                                         const Placement& placement) {
   if (options_.digests != nullptr && options_.digests->HasEvent(record)) return absl::OkStatus();
+  if (is_full_) return absl::OkStatus();
   // Those that are not found take their level as well.
   if (placement.row >= levels_.size()) levels_.resize(placement.row + 1);
   const uint8_t depth = levels_[placement.row].Place(record.start_ns, record.end_ns);
-  // Where attributes are used, they are read for every record: names of models come from earlier
-  // ones.
   static const std::vector<EventAttribute> kNotRead;
-  const std::vector<EventAttribute>& attributes =
-      reads_before_window() ? attributes_.Of(record) : kNotRead;
-  if (is_full_ || !IsFound(record, attributes)) return absl::OkStatus();
+  const std::vector<EventAttribute>* attributes = &kNotRead;
+  if (needs_arguments()) attributes = &attributes_.Of(record);
+  const bool is_found = IsFound(record, *attributes);
+  if (!needs_arguments() && !options_.is_search) {
+    if (is_found) {
+      attributes = &attributes_.Of(record);
+    } else {
+      attributes_.Skip(record);
+    }
+  }
+  if (!is_found) return absl::OkStatus();
   if (options_.is_search) {
     CountHits(record.stream, record.start_ns, 1);
   } else {
@@ -189,7 +196,7 @@ absl::Status EventCollector::WriteEvent(const TimelineRecord& record, uint64_t,
   Found& found = found_.emplace_back();
   found.head = HeadOf(record, rows_.row(placement.row), depth);
   if (!options_.is_search) {
-    found.arguments = ArgumentsOf(attributes);
+    found.arguments = ArgumentsOf(*attributes);
     if ((record.flags & kStopFollows) != 0) waiting_[record.span_id] = found_.size() - 1;
   }
   bytes_ += found.head.size() + found.arguments.size();

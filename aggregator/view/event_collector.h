@@ -36,9 +36,9 @@ class EventCollector final : public ViewCollector {
     // A search that ends at the limit, because another collector counts.
     bool is_counted_elsewhere = false;
     uint32_t bins = 512;  // of a search's density
-    // Made with DigestUse::kSums, of a search that only counts: `limit` is 0 and the query depends
-    // on names only. It has the events of chunks that are not read; nullptr: all are read. Must
-    // outlive the collector.
+    // Made with DigestUse::kCounts, of a search that only counts: `limit` is 0 and the query
+    // depends on names only. It has the events of chunks that are not read; nullptr: all are read.
+    // Must outlive the collector.
     DigestFeed* digests = nullptr;
   };
   explicit EventCollector(Options options);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "aggregator/align/core/clock_reading.h"
 #include "aggregator/export/rows/row_model.h"
@@ -119,7 +120,7 @@ std::string HeaderOf(const HeatAnswer& answer, const HeatMatrix& matrix,
 }
 
 template <typename Element>
-void AppendAll(const std::vector<Element>& elements, std::string& out) {
+void AppendAll(std::span<const Element> elements, std::string& out) {
   out.append(reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(Element));
 }
 
@@ -200,16 +201,26 @@ bool HeatMatrix::HasValues() const {
                      [](float value) { return !std::isnan(value); });
 }
 
-// Memory beside the answer is that of one line, whatever the number of rows.
+// Memory beside the answer is that of one line, whatever the number of rows, unless there are
+// bounds or lines of several rows.
 std::string EncodeHeat(const HeatAnswer& answer, const HeatMatrix& matrix, const HeatShape& shape) {
   const uint32_t columns = answer.window.columns;
   assert(columns <= matrix.columns() && answer.rows.size() == matrix.rows());
   const std::vector<uint32_t> order = OrderRows(matrix, columns, shape.is_worst_first);
   const std::vector<uint32_t> lines = DivideIntoLines(matrix.rows(), shape.lines_max);
-  std::string values;
+  // Where each line is one row, it needs no choice.
+  const bool has_choice = lines.size() <= matrix.rows();
+  std::string out = ViewFrame(HeaderOf(answer, matrix, order, lines));
+  const size_t cells = lines.empty() ? 0 : (lines.size() - 1) * columns;
+  out.reserve(out.size() +
+              cells * sizeof(float) * (1 + (matrix.has_bounds() ? 1 : 0) + (has_choice ? 1 : 0)));
   std::string bounds;
   std::string chosen;
   for (size_t line = 0; line + 1 < lines.size(); ++line) {
+    if (!has_choice && !matrix.has_bounds()) {
+      AppendAll(matrix.values(order[line], columns), out);
+      continue;
+    }
     std::vector<float> line_values(columns, kUnknown);
     std::vector<float> line_bounds(columns, kUnknown);
     std::vector<uint32_t> line_chosen(columns);
@@ -222,12 +233,11 @@ std::string EncodeHeat(const HeatAnswer& answer, const HeatMatrix& matrix, const
         line_chosen[column] = at - lines[line];
       }
     }
-    AppendAll(line_values, values);
-    if (matrix.has_bounds()) AppendAll(line_bounds, bounds);
-    // Where each line is one row, it needs no choice.
-    if (lines.size() <= matrix.rows()) AppendAll(line_chosen, chosen);
+    AppendAll(std::span<const float>(line_values), out);
+    if (matrix.has_bounds()) AppendAll(std::span<const float>(line_bounds), bounds);
+    if (has_choice) AppendAll(std::span<const uint32_t>(line_chosen), chosen);
   }
-  return ViewFrame(HeaderOf(answer, matrix, order, lines)) + values + bounds + chosen;
+  return out + bounds + chosen;
 }
 
 }  // namespace neurontrace

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -88,6 +89,10 @@ class HeatMatrix {
   uint32_t columns() const { return columns_; }
   bool has_bounds() const { return !bounds_.empty(); }
   float value(size_t row, size_t column) const { return values_[row * columns_ + column]; }
+  // Returns the values of the row's first columns.
+  std::span<const float> values(size_t row, uint32_t columns) const {
+    return std::span(values_).subspan(row * columns_, columns);
+  }
   // 0 if the matrix has no bounds.
   float bound(size_t row, size_t column) const {
     return has_bounds() ? bounds_[row * columns_ + column] : 0;

@@ -29,6 +29,24 @@ struct SpanColumns {
   std::vector<uint8_t> flags;      // kView…
 
   size_t size() const { return start.size(); }
+  // Copies an item to an earlier place.
+  void Move(size_t from, size_t to) {
+    start[to] = start[from];
+    duration[to] = duration[from];
+    count[to] = count[from];
+    name[to] = name[from];
+    depth[to] = depth[from];
+    flags[to] = flags[from];
+  }
+  // Drops the items behind the first `items`.
+  void Resize(size_t items) {
+    start.resize(items);
+    duration.resize(items);
+    count.resize(items);
+    name.resize(items);
+    depth.resize(items);
+    flags.resize(items);
+  }
 };
 
 // The values of one counter, reduced to the maximum of each pixel.

@@ -194,6 +194,19 @@ void SpanCollector::AddDigested(const DigestedEvent& event) {
             .flags = event.flags});
 }
 
+void SpanCollector::Merge(SpanRow& row, Level& level, const Part& part) {
+  SpanColumns& spans = row.spans;
+  const size_t at = level.item;
+  spans.count[at] += part.count;
+  spans.duration[at] = std::max(spans.duration[at], part.end - spans.start[at]);
+  spans.flags[at] = (spans.flags[at] & ~kViewInstant) | (part.flags & ~kViewInstant) | kViewMerged;
+  if (part.longest_ns > level.longest_ns) {
+    level.longest_ns = part.longest_ns;
+    spans.name[at] = part.name;
+  }
+  row.is_merged = true;
+}
+
 // Merges the item with the latest one of its level if both are narrower than a pixel and begin in
 // the same one; otherwise appends it.
 void SpanCollector::Add(SpanRow& row, RowState& state, Item item, uint64_t longest_ns) {
@@ -202,18 +215,12 @@ void SpanCollector::Add(SpanRow& row, RowState& state, Item item, uint64_t longe
   const bool is_narrow = item.end_ns - item.start_ns < merge_ns_;
   const uint64_t pixel = PixelOf(item.start_ns);
   if (is_narrow && level.pixel == pixel) {
-    const size_t at = level.item;
-    spans.count[at] += item.count;
-    const uint32_t end = UnitsAfterBegin(item.end_ns);
-    spans.duration[at] = std::max(spans.duration[at], end - spans.start[at]);
-    spans.flags[at] =
-        (spans.flags[at] & ~kViewInstant) | (item.flags & ~kViewInstant) | kViewMerged;
-    if (longest_ns > level.longest_ns) {
-      level.longest_ns = longest_ns;
-      spans.name[at] = item.name;
-    }
-    row.is_merged = true;
-    return;
+    return Merge(row, level,
+                 {.end = UnitsAfterBegin(item.end_ns),
+                  .count = item.count,
+                  .name = item.name,
+                  .flags = item.flags,
+                  .longest_ns = longest_ns});
   }
   level.pixel = is_narrow ? pixel : UINT64_MAX;
   level.item = static_cast<uint32_t>(spans.size());
@@ -238,23 +245,32 @@ void SpanCollector::Coarsen() {
   }
 }
 
-// Adds the row's items once more. Of each level only the place to merge with is forgotten.
+// Merges the row's items in their places, as Add would if they came once more.
 void SpanCollector::Coarsen(SpanRow& row, RowState& state) {
-  SpanColumns old;
-  std::swap(old, row.spans);
+  SpanColumns& spans = row.spans;
   for (Level& level : state.levels) level.pixel = UINT64_MAX;
-  for (size_t i = 0; i < old.size(); ++i) {
-    const uint64_t start_ns = window_.from_ns + old.start[i] * answer_.unit_ns;
-    const uint64_t length_ns = old.duration[i] * answer_.unit_ns;
-    Add(row, state,
-        {.start_ns = start_ns,
-         .end_ns = start_ns + length_ns,
-         .count = old.count[i],
-         .name = old.name[i],
-         .depth = old.depth[i],
-         .flags = old.flags[i]},
-        length_ns);
+  size_t kept = 0;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    Level& level = state.levels[spans.depth[i]];
+    const uint64_t length_ns = spans.duration[i] * answer_.unit_ns;
+    const uint64_t pixel = spans.start[i] * answer_.unit_ns / merge_ns_;
+    const bool is_narrow = length_ns < merge_ns_;
+    if (is_narrow && level.pixel == pixel) {
+      Merge(row, level,
+            {.end = spans.start[i] + spans.duration[i],
+             .count = spans.count[i],
+             .name = spans.name[i],
+             .flags = spans.flags[i],
+             .longest_ns = length_ns});
+      continue;
+    }
+    level = {.pixel = is_narrow ? pixel : UINT64_MAX,
+             .item = static_cast<uint32_t>(kept),
+             .longest_ns = length_ns};
+    spans.Move(i, kept++);
   }
+  spans.Resize(kept);
+  items_ += kept;
 }
 
 void SpanCollector::AddCounter(uint32_t stream, std::string_view counter, std::string_view key,

@@ -62,6 +62,14 @@ class SpanCollector final : public ViewCollector {
     uint8_t depth = 0;
     uint8_t flags = 0;
   };
+  // What an item loses when it becomes a part of another one.
+  struct Part {
+    uint32_t end = 0;  // units after the window's begin
+    uint32_t count = 1;
+    uint16_t name = 0;
+    uint8_t flags = 0;
+    uint64_t longest_ns = 0;
+  };
   // An event as it is drawn, or several of one row.
   struct Event {
     uint64_t start_ns = 0;
@@ -95,6 +103,8 @@ class SpanCollector final : public ViewCollector {
   uint16_t NameNumber(const TimelineRecord& record);
   uint16_t NameNumber(std::string_view name, std::string_view category);
   void Add(SpanRow& row, RowState& state, Item item, uint64_t longest_ns);
+  // Merges the part with the level's latest item.
+  static void Merge(SpanRow& row, Level& level, const Part& part);
   // Doubles the width within which items are merged, and merges those collected so far.
   void Coarsen();
   void Coarsen(SpanRow& row, RowState& state);

@@ -44,8 +44,7 @@ absl::Status StepBusyMap::WriteEvent(const TimelineRecord& record, uint64_t,
   const bool is_barrier = type == DerivedType::kHostBarrier;
   if (metric_ == BusyMap::Metric::kBusy ||
       (metric_ == BusyMap::Metric::kWait && (is_barrier || type == DerivedType::kCollective))) {
-    const bool is_hardware = metric_ == BusyMap::Metric::kBusy &&
-                             rows_.row(placement.row).source == RowSource::kHardware;
+    const bool is_hardware = metric_ == BusyMap::Metric::kBusy && IsHardware(placement);
     core.has_hardware |= is_hardware;
     Cover(core, is_hardware ? kHardware : kOther, at_ns, record.end_ns);
   }

@@ -25,7 +25,7 @@ namespace neurontrace {
 // barrier is in no step. Columns of several steps have the largest value.
 //
 // RunExporter fills it, and Take then returns the map. Used by one thread at a time.
-class StepBusyMap final : public ViewCollector {
+class StepBusyMap final : public SourceCollector {
  public:
   StepBusyMap(BusyMap::Metric metric, const HeatWindow& window);
 

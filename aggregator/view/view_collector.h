@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "aggregator/export/row_source.h"
 #include "aggregator/export/rows/row_exporter.h"
 
 namespace neurontrace {
@@ -21,6 +22,7 @@ class ViewCollector : public RowExporter {
   uint64_t bytes_written() const override { return 0; }
   // Names, times and levels do not depend on what was prepared before the window.
   bool reads_before_window() const override { return false; }
+  bool begins_before_window() const override { return false; }
 
  protected:
   // Rows as in a Perfetto trace have no lanes here: each answer places spans by itself, or not at
@@ -36,6 +38,23 @@ class ViewCollector : public RowExporter {
   absl::Status WriteHostCounter(const TimelineRecord&) override { return absl::OkStatus(); }
   absl::Status WriteCounter(const TimelineRecord&) override { return absl::OkStatus(); }
   absl::Status EndBatch(const TimelineBatch&) override { return absl::OkStatus(); }
+};
+
+// The base of collectors that need nothing of an event's row but whether it is the hardware's:
+// looking rows up would take most of their time.
+class SourceCollector : public ViewCollector {
+ protected:
+  static bool IsHardware(const Placement& placement) {
+    return placement.row == static_cast<uint32_t>(RowSource::kHardware);
+  }
+
+ private:
+  // As RowModel decides, which makes no other difference between sources here.
+  uint32_t RowOf(const TimelineRecord& record) final {
+    const bool is_hardware = !HasFrameworkEvents(kind_of(record.stream)) &&
+                             RowSourceOf(record.start().event_type) == RowSource::kHardware;
+    return static_cast<uint32_t>(is_hardware ? RowSource::kHardware : RowSource::kRuntime);
+  }
 };
 
 }  // namespace neurontrace

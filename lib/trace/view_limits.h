@@ -21,7 +21,8 @@ inline constexpr size_t kViewDepthMax = 64;
 inline constexpr uint32_t kViewPixelsMax = 16'384;
 // Streams that one question may name. More: refused with INVALID_ARGUMENT.
 inline constexpr size_t kViewStreamsMax = 16'384;
-// Chunks that one question reads. Beyond, the answer covers what was read and says so.
+// Chunks that one question reads. Beyond, the answer covers what was read and says so. Lists of
+// events and hits read one of each stream, up to kViewStreamsMax, even if these are more.
 inline constexpr uint64_t kViewChunksMax = 8'192;
 // Bytes of a search. Longer: refused with INVALID_ARGUMENT.
 inline constexpr size_t kViewQueryBytesMax = 1'024;

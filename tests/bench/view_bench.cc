@@ -5,8 +5,10 @@
 // for programs; asserts nothing.
 //
 //   view_bench [--store DIR] [--sizes EVENTS:RANKS[,EVENTS:RANKS...]] [--views N] [--json FILE]
+//              [--all-ranks no]
 //   view_bench --fill EVENTS:RANKS --store DIR
 //
+// With --all-ranks no it leaves out the view of all ranks at once, which takes most of the time.
 // With --ingest EVENTS:RANKS it measures instead what digests cost ingest: half of a store is
 // filled with and without the thread that makes them, in turn, --rounds N times each. With
 // --fill EVENTS:RANKS it measures nothing, and keeps the store with its digests for other programs.
@@ -86,8 +88,8 @@ struct BenchSize {
 
 class ViewBench : private ViewClocks {
  public:
-  ViewBench(std::string path, const BenchSize& size, uint64_t views)
-      : path_(std::move(path)), views_asked_(views) {
+  ViewBench(std::string path, const BenchSize& size, uint64_t views, bool has_all_ranks)
+      : path_(std::move(path)), views_asked_(views), has_all_ranks_(has_all_ranks) {
     made_.streams = size.ranks;
     made_.is_varied = true;
     made_.seconds =
@@ -239,11 +241,7 @@ class ViewBench : private ViewClocks {
     const std::string first = ValueOrExit(views_->Spans(record_, request, {}));
     Figure("first view of 60 ranks, ms", MillisSince(begin));
     Figure("first view gzip, kB", static_cast<double>(GzipBytes(first)) / 1'000);
-    request.streams.clear();
-    begin = BenchClock::now();
-    const std::string all = ValueOrExit(views_->Spans(record_, request, {}));
-    Figure("view of all ranks, ms", MillisSince(begin));
-    Figure("view of all ranks gzip, kB", static_cast<double>(GzipBytes(all)) / 1'000);
+    if (has_all_ranks_) MeasureAllRanks();
     std::mt19937_64 random(1);
     Sample ms;
     Sample raw_kb;
@@ -269,6 +267,15 @@ class ViewBench : private ViewClocks {
     Figure("viewport raw p99, kB", raw_kb.Quantile(0.99));
     Figure("viewport gzip p50, kB", gzip_kb.Quantile(0.5));
     Figure("viewport gzip p99, kB", gzip_kb.Quantile(0.99));
+  }
+
+  void MeasureAllRanks() {
+    ViewRequest request;
+    request.pixels = kPixels;
+    const auto begin = BenchClock::now();
+    const std::string all = ValueOrExit(views_->Spans(record_, request, {}));
+    Figure("view of all ranks, ms", MillisSince(begin));
+    Figure("view of all ranks gzip, kB", static_cast<double>(GzipBytes(all)) / 1'000);
   }
 
   static bool IsComplete(const std::string& answer) {
@@ -333,6 +340,7 @@ class ViewBench : private ViewClocks {
 
   const std::string path_;
   const uint64_t views_asked_;
+  const bool has_all_ranks_;
   MadeCapture made_;
   CaptureRecord record_;
   SystemClock clock_;
@@ -374,7 +382,7 @@ void MeasureIngest(const std::string& path, const BenchSize& size, uint64_t roun
   uint64_t digest_bytes = 0;
   for (uint64_t round = 0; round < rounds; ++round) {
     for (const bool has_digests : {false, true}) {
-      ViewBench bench(path, size, 0);
+      ViewBench bench(path, size, 0, false);
       events = bench.events() / 2;
       has_digests ? beside.Add(bench.FillBesideDigests()) : alone.Add(bench.FillAlone());
       if (has_digests) digest_bytes = bench.digest_bytes();
@@ -399,6 +407,7 @@ int Main(int argc, char** argv) {
   std::string fill;
   uint64_t views = 300;
   uint64_t rounds = 5;
+  bool has_all_ranks = true;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view option = argv[i];
     if (option == "--store") path = argv[i + 1];
@@ -407,10 +416,11 @@ int Main(int argc, char** argv) {
     if (option == "--ingest") ingest = argv[i + 1];
     if (option == "--fill") fill = argv[i + 1];
     if (option == "--rounds") rounds = std::strtoull(argv[i + 1], nullptr, 10);
+    if (option == "--all-ranks") has_all_ranks = std::string_view(argv[i + 1]) != "no";
     if (option == "--json") json_file = argv[i + 1];
   }
   if (!fill.empty()) {
-    ViewBench bench(path, ParseSizes(fill).front(), 0);
+    ViewBench bench(path, ParseSizes(fill).front(), 0, false);
     bench.FillAndKeep();
     fmt::print("{} in {}\n", bench.capture_id(), path);
     return 0;
@@ -421,7 +431,7 @@ int Main(int argc, char** argv) {
   }
   std::vector<std::vector<std::pair<std::string, double>>> runs;
   for (const BenchSize& size : ParseSizes(sizes)) {
-    ViewBench bench(path, size, views);
+    ViewBench bench(path, size, views, has_all_ranks);
     runs.push_back(bench.Measure());
     for (const auto& [name, value] : runs.back()) fmt::print(stderr, "{}: {:.6g}\n", name, value);
   }

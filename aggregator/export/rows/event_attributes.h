@@ -48,9 +48,12 @@ class EventAttributes {
   // How often a prefix may be put before a name that is taken; after that a number is appended.
   static constexpr int kPrefixesMax = 4;
 
-  // Returns the attributes of start and stop, no two with one name. Must be called once for each
-  // record, in the timeline's order. Valid until the next call.
+  // Returns the attributes of start and stop, no two with one name. This or Skip must be called
+  // once for each record, in the timeline's order. Valid until the next call.
   const std::vector<EventAttribute>& Of(const TimelineRecord& record);
+  // Takes the place of Of for a record whose attributes nobody reads: later records may have the
+  // name of its model.
+  void Skip(const TimelineRecord& record) { models_.Of(record); }
   // Returns the attributes of a kStopAttributes.
   const std::vector<EventAttribute>& ForStop(const TimelineRecord& record);
 

@@ -87,14 +87,13 @@ std::vector<uint32_t> DisplayOrder(std::span<const TimelineStream> streams) {
   return order;
 }
 
-// Four slots for each stream: two sources, and two physical cores of each.
 void RowModel::Begin(const TimelineHeader& header) {
   header_ = &header;
   is_hardware_only_ = header.filter->event_types.selects_only_hardware();
   streams_ = DisplayOrder(header.streams);
   places_.resize(streams_.size());
   for (uint32_t place = 0; place < streams_.size(); ++place) places_[streams_[place]] = place;
-  latest_.resize(4 * streams_.size());
+  latest_.resize(kSlots * streams_.size());
 }
 
 // Returns the process with this key, or adds it under a label that no other process has.
@@ -219,10 +218,10 @@ uint32_t RowModel::FindNeuronRow(const Key& key) {
 uint32_t RowModel::NeuronRow(uint32_t stream, uint64_t thread_id, RowSource source,
                              std::optional<uint64_t> core) {
   const Key key{.stream = stream, .thread_id = thread_id, .source = source, .core = core};
-  // The events of a logical core alternate between its two physical ones: one slot for each avoids
-  // looking the row up at every event.
-  const size_t slot = 4 * size_t{stream} + (source == RowSource::kHardware ? 2 : 0) +
-                      static_cast<size_t>(core.value_or(0) & 1);
+  // The events of a logical core alternate between its two physical ones, and those of its process
+  // between a few threads: a slot for each avoids looking the row up at every event.
+  const size_t slot = kSlots * size_t{stream} + (source == RowSource::kHardware ? kSlots / 2 : 0) +
+                      static_cast<size_t>((core.value_or(0) + thread_id) % (kSlots / 2));
   LatestRow& latest = latest_[slot];
   if (latest.row == kNoRow || latest.key != key) latest = {key, FindNeuronRow(key)};
   return latest.row;

@@ -105,6 +105,8 @@ class RowModel {
     }
   };
   static constexpr uint32_t kNoRow = 0xffffffffu;
+  // Of `latest_` for each stream: half for the hardware, half for all other sources.
+  static constexpr size_t kSlots = 8;
   struct LatestRow {
     Key key;
     uint32_t row = kNoRow;
@@ -136,7 +138,7 @@ class RowModel {
   absl::flat_hash_map<Key, size_t> cores_;
   // Of frameworks' streams.
   absl::flat_hash_map<uint32_t, uint32_t> first_processes_;
-  // The row found last by stream, source and parity of the core.
+  // The row found last by stream, source, and physical core or thread.
   std::vector<LatestRow> latest_;
 };
 

@@ -99,7 +99,7 @@ class JsonCursor {
 inline std::string_view JsonCursor::ScalarText() const {
   const char* const begin = text_ + token_[0];
   const char* end = text_ + token_[1];
-  while (end > begin && static_cast<unsigned char>(end[-1]) <= ' ') --end;
+  while (end > begin && IsJsonBlank(end[-1])) --end;
   return {begin, static_cast<size_t>(end - begin)};
 }
 

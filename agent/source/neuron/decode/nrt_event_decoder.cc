@@ -86,8 +86,11 @@ NrtDecodeOutcome NrtEventDecoder::Decode(char* document, size_t size, uint64_t f
     JsonCursor cursor(document, index_, unescaped_);
     if (!ReadEnvelope(cursor, sink)) outcome_.fault = cursor.fault();
   }
-  // If the text itself is broken, that explains better why it ends.
-  if (index_.fault()) outcome_.fault = index_.fault();
+  // If the text itself is broken, that explains better why it ends, unless it was no document
+  // before.
+  if (index_.fault() && !(outcome_.fault && outcome_.fault->offset < index_.fault()->offset)) {
+    outcome_.fault = index_.fault();
+  }
   return std::move(outcome_);
 }
 

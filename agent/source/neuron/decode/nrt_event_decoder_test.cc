@@ -213,7 +213,7 @@ TEST(NrtEventDecoderTest, CountsElementsThatAreNoEvents) {
   EXPECT_EQ(decoded.events.size(), 1u);
   EXPECT_EQ(decoded.outcome.unfit_events, 2u);
   ASSERT_EQ(decoded.unfit.size(), 2u);
-  EXPECT_EQ(decoded.unfit[0].second, "the element is not an object");
+  EXPECT_EQ(decoded.unfit[0].why, "the element is not an object");
 }
 
 TEST(NrtEventDecoderTest, CountsEventsBeyondLimitAndContinues) {
@@ -228,8 +228,8 @@ TEST(NrtEventDecoderTest, CountsEventsBeyondLimitAndContinues) {
   ASSERT_EQ(decoded.events.size(), 1u);
   EXPECT_EQ(decoded.events[0].type, "fits");
   ASSERT_EQ(decoded.unfit.size(), 2u);
-  EXPECT_EQ(decoded.unfit[0].first, 4u);
-  EXPECT_EQ(decoded.unfit[1].first, 5u);
+  EXPECT_EQ(decoded.unfit[0].nc_idx, 4u);
+  EXPECT_EQ(decoded.unfit[1].nc_idx, 5u);
 }
 
 TEST(NrtEventDecoderTest, RefusesNestingWithoutEnd) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as fetch documents, which zero bytes separate. All are decoded twice, so that what is
 // learned from one is tried on the others, with and without predictions: nothing may differ.
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "agent/source/neuron/decode/prediction_comparison.h"

@@ -3,6 +3,7 @@
 // streams: what an event costs, and that it does not cost more when there are more of them.
 //   decode     JSON to rows
 //   chunks     JSON to compressed chunks, as they go to the spool
+//   …/full     the same without predicted layouts: every event goes through the full decoder
 //   watched    as decode, with rules of triggers that look at every event
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -195,9 +196,9 @@ void Report(benchmark::State& state, const FetchDocuments& documents, uint64_t c
   }
 }
 
-void BM_Decode(benchmark::State& state) {
+void BM_Decode(benchmark::State& state, NrtEventDecoder::Prediction prediction) {
   const FetchDocuments& documents = Documents(static_cast<uint32_t>(state.range(0)));
-  NrtEventDecoder decoder;
+  NrtEventDecoder decoder(prediction);
   RecordBuffer buffer;
   CountOnly sink;
   for (auto _ : state) {
@@ -210,8 +211,14 @@ void BM_Decode(benchmark::State& state) {
   benchmark::DoNotOptimize(sink.sum);
   Report(state, documents, 0);
 }
-BENCHMARK(BM_Decode)
+BENCHMARK_CAPTURE(BM_Decode, predicted, NrtEventDecoder::Prediction::kOn)
     ->Name("agent/decode")
+    ->Arg(1)
+    ->Arg(32)
+    ->Arg(256)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_Decode, full, NrtEventDecoder::Prediction::kOff)
+    ->Name("agent/decode/full")
     ->Arg(1)
     ->Arg(32)
     ->Arg(256)
@@ -263,10 +270,10 @@ BENCHMARK(BM_Watched)
     ->Arg(256)
     ->Unit(benchmark::kMillisecond);
 
-void BM_Chunks(benchmark::State& state) {
+void BM_Chunks(benchmark::State& state, NrtEventDecoder::Prediction prediction) {
   const auto cores = static_cast<uint32_t>(state.range(0));
   const FetchDocuments& documents = Documents(cores);
-  NrtEventDecoder decoder;
+  NrtEventDecoder decoder(prediction);
   RecordBuffer buffer;
   Discard sink;
   WriteAll writers(sink, cores);
@@ -281,8 +288,14 @@ void BM_Chunks(benchmark::State& state) {
   }
   Report(state, documents, sink.bytes);
 }
-BENCHMARK(BM_Chunks)
+BENCHMARK_CAPTURE(BM_Chunks, predicted, NrtEventDecoder::Prediction::kOn)
     ->Name("agent/chunks")
+    ->Arg(1)
+    ->Arg(32)
+    ->Arg(256)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_Chunks, full, NrtEventDecoder::Prediction::kOff)
+    ->Name("agent/chunks/full")
     ->Arg(1)
     ->Arg(32)
     ->Arg(256)

@@ -25,12 +25,23 @@ class DecodedDocument final : public NrtEventSink {
   // One event, with everything copied.
   struct Event {
     uint32_t nc_idx = 0;
+    uint32_t shape_number = 0;
+    uint32_t shape_generation = 0;
     std::string type;
     Phase phase = Phase::kOther;
     uint32_t present = 0;
     uint32_t quoted = 0;
     EventFields fields;
     std::vector<Value> values;
+    friend bool operator==(const Event&, const Event&) = default;
+  };
+  // One that was unfit.
+  struct Unfit {
+    uint32_t nc_idx = 0;
+    EventFields fields;
+    uint32_t present = 0;
+    std::string why;
+    friend bool operator==(const Unfit&, const Unfit&) = default;
   };
 
   // The time of the fetch, which events without a time get.
@@ -53,6 +64,8 @@ class DecodedDocument final : public NrtEventSink {
   void OnEvent(const NrtEvent& event) override {
     const Shape& shape = event.shape->shape;
     Event copy{event.nc_idx,
+               event.shape->number,
+               event.shape->generation,
                std::string(shape.event_type),
                shape.phase,
                shape.present,
@@ -66,13 +79,14 @@ class DecodedDocument final : public NrtEventSink {
     }
     events.push_back(std::move(copy));
   }
-  void OnUnfitEvent(uint32_t nc_idx, const EventFields&, uint32_t, std::string_view why) override {
-    unfit.push_back({nc_idx, std::string(why)});
+  void OnUnfitEvent(uint32_t nc_idx, const EventFields& fields, uint32_t present,
+                    std::string_view why) override {
+    unfit.push_back({nc_idx, fields, present, std::string(why)});
   }
 
   NrtDecodeOutcome outcome;
   std::vector<Event> events;
-  std::vector<std::pair<uint32_t, std::string>> unfit;
+  std::vector<Unfit> unfit;
 };
 
 }  // namespace neurontrace

@@ -32,10 +32,26 @@ class JsonCursor {
   char peek() const { return text_[*token_]; }
   // Returns the place of the current token in the text.
   uint32_t offset() const { return *token_; }
+  // Returns the text of the current token and everything behind it.
+  const char* text() const { return text_ + *token_; }
+  // Returns the entry of the index for the current token.
+  const uint32_t* token() const { return token_; }
+  // Returns the text from the token at `first` to the closing bracket that was taken last.
+  std::string_view TextFrom(const uint32_t* first) const {
+    return {text_ + *first, token_[-1] + size_t{1} - *first};
+  }
   // Returns whether every token was taken.
   bool at_end() const { return token_ == end_; }
   // Takes the current token without a check. Requires that there is one.
   void Skip() { ++token_; }
+  // Takes `count` tokens, if they are the text of so many bytes that ends with a bracket.
+  bool SkipText(uint32_t count, uint32_t bytes) {
+    if (count > static_cast<size_t>(end_ - token_) || token_[count - 1] != *token_ + bytes - 1) {
+      return false;
+    }
+    token_ += count;
+    return true;
+  }
   // Makes the token that was taken last current again.
   void GoBackOne() { --token_; }
   // Takes the token if it begins with this character.
@@ -99,7 +115,7 @@ class JsonCursor {
 inline std::string_view JsonCursor::ScalarText() const {
   const char* const begin = text_ + token_[0];
   const char* end = text_ + token_[1];
-  while (end > begin && static_cast<unsigned char>(end[-1]) <= ' ') --end;
+  while (end > begin && IsJsonBlank(end[-1])) --end;
   return {begin, static_cast<size_t>(end - begin)};
 }
 

@@ -2,6 +2,7 @@
 #include "agent/source/neuron/decode/json_index.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <simdjson.h>
 
@@ -32,28 +33,33 @@ uint64_t RepairUtf8(char* text, size_t size) {
   return repaired;
 }
 
-// Returns the beginning of the first string that never ends or has a bare control character.
-// simdjson reports only that there is one.
-std::optional<size_t> FirstBrokenString(const char* text, size_t size) {
+// Returns the first place where the text is not even a sequence of tokens. simdjson reports only
+// that there is one, and reads a backslash outside strings as an escape.
+std::optional<JsonIndex::Fault> FirstFault(const char* text, size_t size) {
   bool in_string = false;
+  bool escaped = false;
   size_t begin = 0;
   for (size_t i = 0; i < size; ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
     if (!in_string) {
+      if (c == '\\') return JsonIndex::Fault{i, "a backslash outside a string"};
       if (c == '"') {
         in_string = true;
         begin = i;
       }
     } else if (c < 0x20) {
-      return begin;
+      break;
+    } else if (escaped) {
+      escaped = false;
     } else if (c == '\\') {
-      ++i;
+      escaped = true;
     } else if (c == '"') {
       in_string = false;
     }
   }
-  if (in_string) return begin;
-  return std::nullopt;
+  if (!in_string) return std::nullopt;
+  return JsonIndex::Fault{begin,
+                          "a string is truncated or contains an unescaped control character"};
 }
 
 }  // namespace
@@ -111,12 +117,12 @@ absl::Status JsonIndex::Build(char* text, size_t size) {
       repaired_bytes_ += RepairUtf8(text, end);
       continue;
     }
-    const std::optional<size_t> broken = FirstBrokenString(text, end);
-    if (!broken) {
+    std::optional<Fault> fault = FirstFault(text, end);
+    if (!fault) {
       return InvalidArgument("the document cannot be indexed: {}", simdjson::error_message(error));
     }
-    fault_ = Fault{*broken, "a string is truncated or contains an unescaped control character"};
-    end = *broken;
+    end = fault->offset;
+    fault_ = std::move(fault);
     text[end] = '\0';  // what stands where the tokens end must not look like one
     if (end == 0) break;
   }

@@ -39,8 +39,10 @@ class JsonIndex {
   // Indexes text[0, size). Bytes that are not UTF-8 are first replaced by '?' in place, as one
   // string in Latin-1 must not cost a whole document; `repaired_bytes` counts them. A text that
   // ends within a string, or has a bare control character in one, is indexed up to that string, and
-  // `fault` has the reason. Fails with INVALID_ARGUMENT only for a text that is empty or beyond the
-  // limit, and with RESOURCE_EXHAUSTED without memory.
+  // `fault` has the reason. A backslash outside strings also ends the index where it would make the
+  // strings behind it uncertain; elsewhere it is part of a token, for the caller to refuse. Fails
+  // with INVALID_ARGUMENT only for a text that is empty or beyond the limit, and with
+  // RESOURCE_EXHAUSTED without memory.
   absl::Status Build(char* text, size_t size);
 
   // Offsets in ascending order; in memory followed by one more entry, the end of what was indexed,

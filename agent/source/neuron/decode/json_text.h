@@ -39,6 +39,11 @@ inline uint64_t EightDigits(uint64_t word) {
 
 }  // namespace json_text_internal
 
+// Returns whether JSON allows the character between tokens. Other control characters are faults.
+inline bool IsJsonBlank(char c) {
+  return static_cast<unsigned char>(c) <= ' ' && (c == ' ' || c == '\n' || c == '\t' || c == '\r');
+}
+
 // Returns true if text[0, size) contains a backslash, by the test for a zero byte in a word
 // (Anderson, "Bit Twiddling Hacks"). Reads up to 8 bytes beyond.
 inline bool HasBackslash(const char* text, size_t size) {

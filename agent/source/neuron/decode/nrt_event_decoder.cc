@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/source/neuron/decode/nrt_event_decoder.h"
 
+#include <cassert>
 #include <cstring>
 
 namespace neurontrace {
 namespace {
+
+using ValueKind = LayoutPredictor::ValueKind;
 
 // The keys of an event that have a place of their own; every other one is kNone.
 enum class StandardKey : uint8_t {
@@ -77,6 +80,7 @@ NrtDecodeOutcome NrtEventDecoder::Decode(char* document, size_t size, uint64_t f
     return std::move(outcome_);
   }
   outcome_.repaired_bytes = index_.repaired_bytes();
+  layouts_.BeginDocument();
   if (!index_.tokens().empty()) {
     unescaped_.clear();
     // It must never move while views point into it.
@@ -86,8 +90,11 @@ NrtDecodeOutcome NrtEventDecoder::Decode(char* document, size_t size, uint64_t f
     JsonCursor cursor(document, index_, unescaped_);
     if (!ReadEnvelope(cursor, sink)) outcome_.fault = cursor.fault();
   }
-  // If the text itself is broken, that explains better why it ends.
-  if (index_.fault()) outcome_.fault = index_.fault();
+  // If the text itself is broken, that explains better why it ends, unless it was no document
+  // before.
+  if (index_.fault() && !(outcome_.fault && outcome_.fault->offset < index_.fault()->offset)) {
+    outcome_.fault = index_.fault();
+  }
   return std::move(outcome_);
 }
 
@@ -122,7 +129,7 @@ bool NrtEventDecoder::ReadEvents(JsonCursor& cursor, NrtEventSink& sink) {
   bool more = !cursor.ConsumeIf(']');
   while (more) {
     if (cursor.peek() == '{') {
-      if (!ReadEvent(cursor, sink)) return false;
+      if (!ReadPredictedEvent(cursor, sink) && !ReadEvent(cursor, sink)) return false;
     } else {
       ValueType type;
       AttributeValue value;
@@ -147,12 +154,31 @@ void NrtEventDecoder::BeginEvent() {
   nc_idx_ = limits::kNoNcIdx;
   unfit_ = {};
   key_count_ = 0;
+  has_layout_ = prediction_ == Prediction::kOn;
+  place_count_ = 0;
   unescaped_.clear();
+}
+
+// A layout is a sequence of tokens, too: the same text has the same tokens wherever an event may
+// begin. That they are those of the index is checked all the same, because a wrong number would
+// lead beyond it.
+bool NrtEventDecoder::ReadPredictedEvent(JsonCursor& cursor, NrtEventSink& sink) {
+  if (prediction_ == Prediction::kOff) return false;
+  const LayoutPredictor::Prediction* const predicted = layouts_.Predict(cursor.text());
+  if (predicted == nullptr) return false;
+  const bool skipped = cursor.SkipText(predicted->tokens, predicted->bytes);
+  assert(skipped);
+  if (!skipped) return false;
+  ++outcome_.events;
+  ++outcome_.predicted_events;
+  sink.OnEvent(predicted->event);
+  return true;
 }
 
 // Requires that the current token is the opening brace.
 bool NrtEventDecoder::ReadEvent(JsonCursor& cursor, NrtEventSink& sink) {
   BeginEvent();
+  const uint32_t* const first = cursor.token();
   cursor.Skip();
   bool more = !cursor.ConsumeIf('}');
   while (more) {
@@ -161,13 +187,14 @@ bool NrtEventDecoder::ReadEvent(JsonCursor& cursor, NrtEventSink& sink) {
       return false;
     }
   }
-  EmitEvent(sink);
+  EmitEvent(cursor.TextFrom(first), static_cast<uint32_t>(cursor.token() - first), sink);
   return true;
 }
 
 // An event is complete only here: its shape depends on all of its keys.
-void NrtEventDecoder::EmitEvent(NrtEventSink& sink) {
+void NrtEventDecoder::EmitEvent(std::string_view text, uint32_t tokens, NrtEventSink& sink) {
   if ((present_ & FieldBit(Field::kTimestamp)) == 0) {
+    has_layout_ = false;  // every event has another time, which is not in its text
     fields_.timestamp_ns = fetched_ns_;
     // The attribute lets exporters mark the time as made up.
     AddAttribute(kTimestampMadeUpKey, KeyScope::kTop, ValueType::kString, {.text = "of the fetch"});
@@ -181,7 +208,10 @@ void NrtEventDecoder::EmitEvent(NrtEventSink& sink) {
   ++outcome_.events;
   const CachedShape& shape =
       shapes_.Find({event_type_, phase_, present_, quoted_, std::span(keys_.data(), key_count_)});
-  sink.OnEvent({nc_idx_, &shape, fields_, std::span(values_.data(), key_count_)});
+  const NrtEvent event{nc_idx_, &shape, fields_, std::span(values_.data(), key_count_)};
+  layouts_.SetGeneration(shape.generation);
+  if (has_layout_) layouts_.Learn(text, tokens, {places_.data(), place_count_}, event);
+  sink.OnEvent(event);
 }
 
 // Each field takes the key's value, or leaves it to ReadAttribute.
@@ -210,7 +240,7 @@ bool NrtEventDecoder::ReadTopMember(JsonCursor& cursor, std::string_view key) {
     case StandardKey::kData:
       // Anything but an object becomes a top-level attribute.
       if (cursor.peek() == '{') return ReadData(cursor);
-      return ReadAttribute(cursor, key, KeyScope::kTop);
+      return ReadMisfit(cursor, key);
     case StandardKey::kNone:
       break;
   }
@@ -236,47 +266,53 @@ bool NrtEventDecoder::ReadData(JsonCursor& cursor) {
 bool NrtEventDecoder::ReadUnsigned(JsonCursor& cursor, std::string_view key, Field field,
                                    uint64_t EventFields::*member) {
   const uint32_t bit = FieldBit(field);
+  const char* const at = cursor.text();
   bool in_quotes = false;
   if ((present_ & bit) != 0 || !cursor.ReadUint(fields_.*member, in_quotes)) {
-    return ReadAttribute(cursor, key, KeyScope::kTop);
+    return ReadMisfit(cursor, key);
   }
   present_ |= bit;
   if (in_quotes) quoted_ |= bit;
+  AddPlace(at + in_quotes, ValueKind::kField, static_cast<size_t>(field));
   return true;
 }
 
 bool NrtEventDecoder::ReadWorkerGid(JsonCursor& cursor, std::string_view key) {
   const uint32_t bit = FieldBit(Field::kWorkerGid);
+  const char* const at = cursor.text();
   bool in_quotes = false;
   if ((present_ & bit) != 0 || !cursor.ReadInt(fields_.worker_gid, in_quotes)) {
-    return ReadAttribute(cursor, key, KeyScope::kTop);
+    return ReadMisfit(cursor, key);
   }
   present_ |= bit;
   if (in_quotes) quoted_ |= bit;
+  AddPlace(at + in_quotes, ValueKind::kWorkerGid, 0);
   return true;
 }
 
 bool NrtEventDecoder::ReadCore(JsonCursor& cursor, std::string_view key) {
   const uint32_t bit = FieldBit(Field::kNcIdx);
+  const char* const at = cursor.text();
   uint64_t core = 0;
   bool in_quotes = false;
   if ((present_ & bit) != 0 || !cursor.ReadUint(core, in_quotes)) {
-    return ReadAttribute(cursor, key, KeyScope::kTop);
+    return ReadMisfit(cursor, key);
   }
   if (core >= limits::kCoresPerWorkerMax) {
     // The number is kept as an attribute, which needs its text.
     cursor.GoBackOne();
-    return ReadAttribute(cursor, key, KeyScope::kTop);
+    return ReadMisfit(cursor, key);
   }
   nc_idx_ = static_cast<uint32_t>(core);
   present_ |= bit;
   if (in_quotes) quoted_ |= bit;
+  AddPlace(at + in_quotes, ValueKind::kNcIdx, 0);
   return true;
 }
 
 // Other texts than the three phases, and a repeated phase, become attributes.
 bool NrtEventDecoder::ReadPhase(JsonCursor& cursor, std::string_view key) {
-  if (phase_seen_ || cursor.peek() != '"') return ReadAttribute(cursor, key, KeyScope::kTop);
+  if (phase_seen_ || cursor.peek() != '"') return ReadMisfit(cursor, key);
   std::string_view text;
   if (!cursor.PeekString(text)) return false;
   if (text == "start") {
@@ -286,7 +322,7 @@ bool NrtEventDecoder::ReadPhase(JsonCursor& cursor, std::string_view key) {
   } else if (text == "instant") {
     phase_ = Phase::kInstant;
   } else {
-    return ReadAttribute(cursor, key, KeyScope::kTop);
+    return ReadMisfit(cursor, key);
   }
   phase_seen_ = true;
   cursor.Skip();
@@ -297,7 +333,7 @@ bool NrtEventDecoder::ReadPhase(JsonCursor& cursor, std::string_view key) {
 bool NrtEventDecoder::ReadEventType(JsonCursor& cursor, std::string_view key) {
   // An empty type means none in a shape, so an empty text is kept as an attribute.
   if (!event_type_.empty() || cursor.peek() != '"') {
-    return ReadAttribute(cursor, key, KeyScope::kTop);
+    return ReadMisfit(cursor, key);
   }
   std::string_view text;
   if (!cursor.PeekString(text)) return false;
@@ -309,6 +345,7 @@ bool NrtEventDecoder::ReadEventType(JsonCursor& cursor, std::string_view key) {
     return false;
   }
   if (type != ValueType::kString || value.text.empty()) {
+    has_layout_ = false;  // as for ReadMisfit
     AddAttribute(key, KeyScope::kTop, type, value);
     return true;
   }
@@ -320,11 +357,46 @@ bool NrtEventDecoder::ReadEventType(JsonCursor& cursor, std::string_view key) {
 // A key with escapes is decoded into `unescaped_`, as string values are.
 bool NrtEventDecoder::ReadAttribute(JsonCursor& cursor, std::string_view key, KeyScope scope) {
   if (HasBackslash(key.data(), key.size()) && !cursor.DecodeKey(key)) return false;
+  const char* const at = cursor.text();
   ValueType type;
   AttributeValue value;
   if (!cursor.ReadValue(type, value)) return false;
+  const uint32_t slot = key_count_;
   AddAttribute(key, scope, type, value);
+  switch (type) {
+    case ValueType::kNull:  // has one spelling
+      break;
+    case ValueType::kBool:
+      AddPlace(at, ValueKind::kBool, slot);
+      break;
+    case ValueType::kUint:
+      AddPlace(at, ValueKind::kUint, slot);
+      break;
+    case ValueType::kInt:
+      AddPlace(at, ValueKind::kInt, slot);
+      break;
+    case ValueType::kDouble:
+      AddPlace(at, ValueKind::kDouble, slot);
+      break;
+    case ValueType::kString:
+      AddPlace(at + 1, ValueKind::kString, slot);
+      break;
+    case ValueType::kJson:
+      has_layout_ = false;
+      break;
+  }
   return true;
+}
+
+bool NrtEventDecoder::ReadMisfit(JsonCursor& cursor, std::string_view key) {
+  has_layout_ = false;
+  return ReadAttribute(cursor, key, KeyScope::kTop);
+}
+
+// An event with more attributes than the limit is unfit, and has no layout either.
+void NrtEventDecoder::AddPlace(const char* at, ValueKind kind, size_t slot) {
+  if (place_count_ == places_.size()) return;
+  places_[place_count_++] = {at, kind, static_cast<uint8_t>(slot)};
 }
 
 // The event continues to be read after a limit is exceeded, so that its report has all of its

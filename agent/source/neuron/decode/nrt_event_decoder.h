@@ -4,27 +4,18 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "agent/source/neuron/decode/json_cursor.h"
 #include "agent/source/neuron/decode/json_index.h"
+#include "agent/source/neuron/decode/layout_predictor.h"
+#include "agent/source/neuron/decode/nrt_event.h"
 #include "agent/source/shape_cache.h"
 #include "lib/trace/event.h"
 #include "lib/trace/limits.h"
 
 namespace neurontrace {
-
-// One decoded event; everything it points to is valid only during the call that passes it.
-struct NrtEvent {
-  // limits::kNoNcIdx for an event of no particular core.
-  uint32_t nc_idx = limits::kNoNcIdx;
-  const CachedShape* shape = nullptr;
-  EventFields fields;
-  // The values of the shape's keys, in the same order.
-  std::span<const AttributeValue> values;
-};
 
 // Receives what a decoder finds, in the order of the document. Called on the decoder's thread.
 class NrtEventSink {
@@ -40,6 +31,7 @@ class NrtEventSink {
 // The result of decoding one document.
 struct NrtDecodeOutcome {
   uint64_t events = 0;
+  uint64_t predicted_events = 0;  // of these, the ones read by LayoutPredictor
   uint64_t unfit_events = 0;
   uint64_t repaired_bytes = 0;  // that were not UTF-8, replaced by '?'
   // Where the document stops being valid. Events before that place were handed over; what follows
@@ -58,11 +50,17 @@ struct NrtDecodeOutcome {
 //     kTimestampMadeUpKey.
 // Beside "events", keys of the envelope are checked and ignored.
 //
+// Events written like earlier ones are read by LayoutPredictor, with the same result.
+//
 // The cost of an event does not depend on how many shapes there are. Reused from document to
 // document and worker to worker; one thread at a time.
 class NrtEventDecoder {
  public:
   static constexpr size_t kPaddingBytes = JsonIndex::kPaddingBytes;
+
+  // Tests and benchmarks compare both.
+  enum class Prediction : uint8_t { kOff, kOn };
+  explicit NrtEventDecoder(Prediction prediction = Prediction::kOn) : prediction_(prediction) {}
 
   // Decodes `size` bytes at `document`, which are followed by kPaddingBytes zero bytes; bytes that
   // are not UTF-8 are changed in place. `fetched_ns` is the realtime of the fetch. Never fails as a
@@ -75,6 +73,8 @@ class NrtEventDecoder {
   bool ReadEnvelope(JsonCursor& cursor, NrtEventSink& sink);
   bool ReadEvents(JsonCursor& cursor, NrtEventSink& sink);
   bool ReadEvent(JsonCursor& cursor, NrtEventSink& sink);
+  // Takes the event if it has a known layout. Otherwise returns false, without a fault.
+  bool ReadPredictedEvent(JsonCursor& cursor, NrtEventSink& sink);
   // Takes a member of an event: a field, the "data" object, or a top-level attribute.
   bool ReadTopMember(JsonCursor& cursor, std::string_view key);
   bool ReadData(JsonCursor& cursor);
@@ -86,15 +86,22 @@ class NrtEventDecoder {
                     uint64_t EventFields::*member);
   bool ReadWorkerGid(JsonCursor& cursor, std::string_view key);
   bool ReadAttribute(JsonCursor& cursor, std::string_view key, KeyScope scope);
+  // Takes the value of a standard key that is not the field. As this depends on the value, or on
+  // the keys before it, the event's layout says nothing about other events.
+  bool ReadMisfit(JsonCursor& cursor, std::string_view key);
+  // Notes where a value is, for the event's layout.
+  void AddPlace(const char* at, LayoutPredictor::ValueKind kind, size_t slot);
   // Adds an attribute to the current event, or marks the event as unfit if it exceeds a limit.
   void AddAttribute(std::string_view key, KeyScope scope, ValueType type,
                     const AttributeValue& value);
   void BeginEvent();
-  // Passes the event, or the reason why it is unfit, to the sink.
-  void EmitEvent(NrtEventSink& sink);
+  // Passes the event, or the reason why it is unfit, to the sink. Its text has so many tokens.
+  void EmitEvent(std::string_view text, uint32_t tokens, NrtEventSink& sink);
 
+  const Prediction prediction_;
   JsonIndex index_;
   ShapeCache shapes_;
+  LayoutPredictor layouts_;
   std::string unescaped_;
 
   // The document at hand.
@@ -113,6 +120,10 @@ class NrtEventDecoder {
   uint32_t key_count_ = 0;
   std::array<ShapeKey, limits::kAttributesPerEventMax> keys_;
   std::array<AttributeValue, limits::kAttributesPerEventMax> values_;
+  // Where its values are, unless it cannot be a layout.
+  bool has_layout_ = true;
+  uint32_t place_count_ = 0;
+  std::array<LayoutPredictor::Place, limits::kAttributesPerEventMax + kFieldCount> places_;
 };
 
 }  // namespace neurontrace

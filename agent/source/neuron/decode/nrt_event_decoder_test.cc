@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
+#include <string>
+#include <vector>
+
 #include "agent/source/neuron/decode/decoded_document.h"
 
 namespace neurontrace {
@@ -209,7 +213,7 @@ TEST(NrtEventDecoderTest, CountsElementsThatAreNoEvents) {
   EXPECT_EQ(decoded.events.size(), 1u);
   EXPECT_EQ(decoded.outcome.unfit_events, 2u);
   ASSERT_EQ(decoded.unfit.size(), 2u);
-  EXPECT_EQ(decoded.unfit[0].second, "the element is not an object");
+  EXPECT_EQ(decoded.unfit[0].why, "the element is not an object");
 }
 
 TEST(NrtEventDecoderTest, CountsEventsBeyondLimitAndContinues) {
@@ -224,8 +228,8 @@ TEST(NrtEventDecoderTest, CountsEventsBeyondLimitAndContinues) {
   ASSERT_EQ(decoded.events.size(), 1u);
   EXPECT_EQ(decoded.events[0].type, "fits");
   ASSERT_EQ(decoded.unfit.size(), 2u);
-  EXPECT_EQ(decoded.unfit[0].first, 4u);
-  EXPECT_EQ(decoded.unfit[1].first, 5u);
+  EXPECT_EQ(decoded.unfit[0].nc_idx, 4u);
+  EXPECT_EQ(decoded.unfit[1].nc_idx, 5u);
 }
 
 TEST(NrtEventDecoderTest, RefusesNestingWithoutEnd) {
@@ -254,6 +258,111 @@ TEST(NrtEventDecoderTest, StopsAtABareControlCharacter) {
   EXPECT_EQ(decoded.events.size(), 1u);
   ASSERT_TRUE(decoded.outcome.fault);
   EXPECT_EQ(decoded.outcome.fault->offset, json.find("\"b\n"));
+}
+
+// Three events whose strings can be told from what is outside by counting quotes.
+constexpr std::string_view kThreeEvents =
+    R"({"events":[{"event_type":"a","timestamp_ns":10},{"event_type":"b","data":{"k":"v","t":true},)"
+    R"("timestamp_ns":20},{ "event_type" : "c" , "timestamp_ns" : 30 }],"data_version":2})";
+
+// The number of events that end before this offset of kThreeEvents.
+size_t EventsBefore(size_t offset) {
+  size_t events = 0;
+  for (const std::string_view end : {"10}", "20}", "30 }"}) {
+    events += kThreeEvents.find(end) + end.size() <= offset ? 1 : 0;
+  }
+  return events;
+}
+
+// What the text is given behind kThreeEvents: it changes how simdjson's first stage fails.
+constexpr const char* kTails[] = {"", "\"", "\\\"", "\\", "\x01\"\xff"};
+
+TEST(NrtEventDecoderTest, KeepsEventsBeforeAByteThatMayNotBeOutsideStrings) {
+  std::vector<std::string> intruders = {"\\", "\\\\", "\x7f", "\x80", "\xc3", "\xff", "é"};
+  for (char c = 0; c < ' '; ++c) {
+    if (!IsJsonBlank(c)) intruders.emplace_back(1, c);
+  }
+  NrtEventDecoder decoder;
+  for (const std::string& intruder : intruders) {
+    for (const char* tail : kTails) {
+      bool in_string = false;
+      size_t token = 0;  // where the scalar begins that `place` would extend
+      for (size_t place = 0; place <= kThreeEvents.size(); ++place) {
+        const char before = place > 0 ? kThreeEvents[place - 1] : '{';
+        if (before == '"') in_string = !in_string;
+        if (in_string) continue;
+        if (!std::isalnum(static_cast<unsigned char>(before))) token = place;
+        DecodedDocument decoded;
+        decoded.Decode(decoder, std::string(kThreeEvents.substr(0, place)) + intruder +
+                                    std::string(kThreeEvents.substr(place)) + tail);
+        const auto where = testing::Message()
+                           << "byte " << int{static_cast<uint8_t>(intruder[0])} << " at " << place
+                           << ", tail " << testing::PrintToString(tail);
+        ASSERT_TRUE(decoded.outcome.fault) << where;
+        ASSERT_GE(decoded.outcome.fault->offset, token) << where;
+        ASSERT_LE(decoded.outcome.fault->offset, place) << where;
+        ASSERT_EQ(decoded.events.size(), EventsBefore(place)) << where;
+      }
+    }
+  }
+}
+
+// The quote spoils the scalar it touches, or begins a string up to the next quote, behind which a
+// former string lies bare.
+TEST(NrtEventDecoderTest, KeepsEventsBeforeAnUnbalancedQuote) {
+  NrtEventDecoder decoder;
+  for (const char* tail : kTails) {
+    bool in_string = false;
+    size_t token = 0;
+    for (size_t place = 0; place <= kThreeEvents.size(); ++place) {
+      const char before = place > 0 ? kThreeEvents[place - 1] : '{';
+      if (before == '"') in_string = !in_string;
+      if (in_string) continue;
+      if (!std::isalnum(static_cast<unsigned char>(before))) token = place;
+      const std::string json = std::string(kThreeEvents.substr(0, place)) + '"' +
+                               std::string(kThreeEvents.substr(place)) + tail;
+      DecodedDocument decoded;
+      decoded.Decode(decoder, json);
+      const auto where = testing::Message() << place << ", tail " << testing::PrintToString(tail);
+      ASSERT_TRUE(decoded.outcome.fault) << where;
+      const size_t bare = json.find('"', place + 1) + 1;
+      ASSERT_THAT(decoded.outcome.fault->offset, testing::AnyOf(token, place, bare)) << where;
+      ASSERT_EQ(decoded.events.size(), EventsBefore(place)) << where;
+    }
+  }
+}
+
+TEST(NrtEventDecoderTest, KeepsEventsBeforeAControlCharacterInAString) {
+  NrtEventDecoder decoder;
+  for (const std::string intruder : {"\n", "\\\n", "\x1f", "\\\x01"}) {
+    for (const char* tail : kTails) {
+      bool in_string = false;
+      size_t string = 0;
+      for (size_t place = 1; place < kThreeEvents.size(); ++place) {
+        if (kThreeEvents[place - 1] == '"') {
+          in_string = !in_string;
+          string = place - 1;
+        }
+        if (!in_string) continue;
+        DecodedDocument decoded;
+        decoded.Decode(decoder, std::string(kThreeEvents.substr(0, place)) + intruder +
+                                    std::string(kThreeEvents.substr(place)) + tail);
+        const auto where = testing::Message() << place << ", tail " << testing::PrintToString(tail);
+        ASSERT_TRUE(decoded.outcome.fault) << where;
+        ASSERT_EQ(decoded.outcome.fault->offset, string) << where;
+        ASSERT_EQ(decoded.events.size(), EventsBefore(place)) << where;
+      }
+    }
+  }
+}
+
+// The text breaks at its end, but it was no document long before.
+TEST(NrtEventDecoderTest, NamesTheFirstOfTwoFaults) {
+  const std::string json = R"({"events":[{"event_type":"a","timestamp_ns":1},7 8],"x":"open)";
+  const DecodedDocument decoded(json);
+  EXPECT_EQ(decoded.events.size(), 1u);
+  ASSERT_TRUE(decoded.outcome.fault);
+  EXPECT_EQ(decoded.outcome.fault->offset, json.find('8'));
 }
 
 TEST(NrtEventDecoderTest, NumbersEqualShapesEqually) {

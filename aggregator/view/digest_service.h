@@ -20,7 +20,8 @@ namespace neurontrace {
 // Follows the store and makes the digests of its captures, running ones included, with a thread of
 // its own that yields to everything else: it runs at a lower priority, and rests after each digest
 // twice as long as that took. Works from Begin until End. Public functions may be called from any
-// thread. thread: digests: makes digests of stored chunks for the page
+// thread.
+// thread: digests: makes digests of stored chunks for the page
 class DigestService final : private DigestBuilder::Pacer {
  public:
   // Both must outlive this.

@@ -20,7 +20,7 @@ class FrameworkOnDemandTest(FleetCase):
         return {trace["worker"]["pid"]: trace["state"].removeprefix("FRAMEWORK_TRACE_STATE_")
                 for status in capture["workers"] for trace in status.get("framework_traces", [])}
 
-    def test_each_outcome_is_told_apart_and_a_capture_of_the_good_is_complete(self):
+    def test_each_outcome_is_reported_and_a_capture_of_the_good_is_complete(self):
         """In one test, as each capture with frameworks is planned seven seconds ahead."""
         self.fleet.start_aggregator()
         job = KinetoJob(self.fleet, "i-1")

@@ -118,7 +118,7 @@ TEST_F(OnDemandCaptureTest, EachFrameworkHasItsOwnRecorderAndItsOwnReason) {
   EXPECT_THAT(traces[0].detail, HasSubstr("--framework-dir"));
 }
 
-TEST_F(OnDemandCaptureTest, OfSeveralFrameworksAWorkerIsAskedForThoseThatItHas) {
+TEST_F(OnDemandCaptureTest, AsksEachWorkerForTheFrameworksThatItHas) {
   const std::string torch = "/x/torch/lib/libtorch_cpu.so";
   const std::string jax = "/x/jaxlib/libjax_common.so";
   const WorkerIdentity of_torch = AddWorker(1, {torch});

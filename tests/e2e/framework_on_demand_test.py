@@ -27,7 +27,8 @@ class FrameworkOnDemandTest(FleetCase):
         job.start_agent()
         self.start_instances("i-2")  # whose agent does not ask
         self.fleet.wait_for_planning(2)
-        good = [job.start_worker("record", KINETO_USE_DAEMON="1", NEURONTRACE_JOB="good") for _ in range(2)]
+        good = [job.start_worker("record", KINETO_USE_DAEMON="1", NEURONTRACE_JOB="good", RANK=str(rank), WORLD_SIZE="2")
+                for rank in range(2)]
         busy = job.start_worker("busy", KINETO_USE_DAEMON="1")
         silent = job.start_worker("record")
         unasked = self.fleet.start_worker("i-2", "--cores", 1)

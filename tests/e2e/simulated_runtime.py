@@ -43,6 +43,7 @@ class SimulatedRuntime:
         self._model = self._library.fake_nrt_string(b"/models/train.neff")
         self._forms = {
             "execute": self._define("nrt_execute", ("model_id", UNSIGNED), ("model_name", STRING)),
+            "prepare": self._define("kbl_exec_pre", ("exec_id", UNSIGNED), ("model_name", STRING)),
             "sync": self._define("timestamp_sync_point", ("exec_id", UNSIGNED), ("nc_timestamp_ns", UNSIGNED),
                                  ("cpu_timestamp_ns", UNSIGNED)),
             "running": self._define("nc_exec_running", ("device_core_idx", UNSIGNED), ("exec_id", UNSIGNED),
@@ -70,9 +71,12 @@ class SimulatedRuntime:
         def next_id():
             return self._library.fake_nrt_next_tracking_id(self._core)
         exec_id, self._executions = self._executions, self._executions + 1
-        call, running = next_id(), next_id()
+        call, prepare, running = next_id(), next_id(), next_id()
         begin_ns = time.time_ns()
         self._emit(self._forms["execute"][0], call, begin_ns, 1, self._model)
+        # Its exec_id joins the call to what the core runs.
+        self._emit(self._forms["prepare"][0], prepare, time.time_ns(), exec_id, self._model)
+        self._emit(self._forms["prepare"][1], prepare, time.time_ns())
         synced_ns = time.time_ns()
         self._emit(self._forms["sync"][0], next_id(), time.time_ns(), exec_id, synced_ns - DEVICE_COUNTER_BEHIND_NS, synced_ns)
         device_begin_ns = time.time_ns()

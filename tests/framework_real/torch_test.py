@@ -7,19 +7,14 @@ machine is late; what is judged is the order of moments and what the traces hold
 """
 
 import bisect
-import contextlib
 import json
-import os
 import re
 import unittest
-import unittest.mock
 
 import suite
 from fleet import wait_until
 from framework_case import FrameworkCase
 from ground_truth import read_events
-from python_package_test import MISSING as NO_PACKAGE
-from python_package_test import NOTEBOOKS, run_notebook
 
 PYTHON, MISSING = suite.built_by("setup_frameworks", "torch")
 ANNOTATION = re.compile(r"(train step|forward|backward|optimizer) (\d+)")
@@ -124,23 +119,6 @@ class TorchTest(FrameworkCase):
         self.assertEqual(numbers, list(range(numbers[0], numbers[0] + 5)))
         self.assertEqual(sorted(found["optimizer"]), numbers)
         self.check_annotations(found, steps)
-
-    @unittest.skipIf(NO_PACKAGE, NO_PACKAGE)
-    def test_the_notebook(self):
-        """As python_package_test runs it with stand-ins."""
-        for rank in range(2):
-            self.jobs.start_worker("torch", "i-1", "--pause-ms", 10, rank=rank, world_size=2)
-        self.fleet.wait_for_workers(2)
-        self.fleet.wait_for_ranks(2)
-        namespace = {}
-        with unittest.mock.patch.dict(os.environ, NEURONTRACE_AGGREGATOR=self.fleet.address, NEURONTRACE_CONFIG=""), \
-                contextlib.chdir(self.fleet.dir):
-            run_notebook(NOTEBOOKS / "framework_operators.ipynb", namespace)
-        slowest = namespace["slowest"]
-        print(slowest)
-        self.assertEqual(list(slowest.columns), [0, 1])
-        self.assertIn("aten::addmm", slowest.index)
-        self.assertFalse(slowest.isna().any().any())
 
     def test_one_profiles_itself_one_dies_and_one_never_asks(self):
         good = self.jobs.start_worker("torch", "i-1", "--pause-ms", 20)

@@ -278,17 +278,20 @@ TapState Tap::CurrentState() const {
 void Tap::PublishState(uint64_t now_ns) {
   view_ = gate_->Observe();
   const TapState state = CurrentState();
-  if (state != state_ || !state_published_) {
+  const bool is_new = state != state_ || !state_published_;
+  if (is_new) {
     state_ = state;
     state_published_ = true;
-    TapBufferHeader* header = buffer_.header();
-    header->state.store(static_cast<uint32_t>(state), std::memory_order_release);
-    header->state_changes.fetch_add(1, std::memory_order_release);
     facts_stale_ = true;
     ExplainState();
-    Answer(TapResult::kNone, wanted_ ? spec_.capture_id : nullptr, detail_, now_ns);
   }
+  // First the facts, which have the reason of the state: whoever sees the one can read the other.
   if (facts_stale_ || facts_version_ != worker_facts_->version()) PublishFacts();
+  if (!is_new) return;
+  TapBufferHeader* header = buffer_.header();
+  header->state.store(static_cast<uint32_t>(state), std::memory_order_release);
+  header->state_changes.fetch_add(1, std::memory_order_release);
+  Answer(TapResult::kNone, wanted_ ? spec_.capture_id : nullptr, detail_, now_ns);
 }
 
 void Tap::ExplainState() {

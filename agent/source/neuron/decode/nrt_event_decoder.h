@@ -60,7 +60,8 @@ class NrtEventDecoder {
 
   // Tests and benchmarks compare both.
   enum class Prediction : uint8_t { kOff, kOn };
-  explicit NrtEventDecoder(Prediction prediction = Prediction::kOn) : prediction_(prediction) {}
+  NrtEventDecoder() = default;
+  explicit NrtEventDecoder(Prediction prediction) : prediction_(prediction) {}
 
   // Decodes `size` bytes at `document`, which are followed by kPaddingBytes zero bytes; bytes that
   // are not UTF-8 are changed in place. `fetched_ns` is the realtime of the fetch. Never fails as a
@@ -98,7 +99,7 @@ class NrtEventDecoder {
   // Passes the event, or the reason why it is unfit, to the sink. Its text has so many tokens.
   void EmitEvent(std::string_view text, uint32_t tokens, NrtEventSink& sink);
 
-  const Prediction prediction_;
+  const Prediction prediction_ = Prediction::kOn;
   JsonIndex index_;
   ShapeCache shapes_;
   LayoutPredictor layouts_;

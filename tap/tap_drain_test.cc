@@ -94,6 +94,20 @@ TEST_F(TapDrainTest, OneLoudCoreOfManyLosesNothingAndStarvesNoneOfThem) {
   EXPECT_EQ(runtime_.misuses, 0);
 }
 
+// A control group may leave the process almost no processor: waiting costs the worker nothing.
+TEST_F(TapDrainTest, TheCostOfRoundsIsProcessorTimeAndNotTime) {
+  clock_.thread_cpu_ns = [] {
+    static uint64_t cpu_ns = 0;
+    return cpu_ns += 1'000;
+  };
+  InitAndStart();
+  Run(kNsPerSecond);
+  const TapBufferCounters& counters = agent_.header()->counters;
+  EXPECT_GT(counters.fetch_ns.load(), kSlowDrainFetchNs) << "time passes in rounds";
+  EXPECT_GT(counters.drain_rounds.load(), 0u);
+  EXPECT_EQ(counters.drain_ns.load(), 1'000 * counters.drain_rounds.load());
+}
+
 TEST_F(TapDrainTest, AStopIsServedWithinARoundWhateverWaits) {
   for (auto& [core, rate] : rates_) rate = 1'000'000;  // more than can ever be drained
   InitAndStart();

@@ -58,11 +58,11 @@ class FrameworkOnDemandTest(FleetCase):
                         for row in read_events(self.fleet.export_events(capture_id)))
         self.assertEqual(operators, 2 * 20, "two seconds of operators of 100 ms")
 
-    def check_table(self, capture, words):
+    def check_table(self, capture, outcomes):
         table = self.fleet.cli("captures", "show", capture["capture_id"], check=False).stdout
-        for worker, word in words.items():
+        for worker, outcome in outcomes.items():
             rows = [line for line in table.splitlines() if str(worker.pid) in line.split()]
-            self.assertTrue(any(word in row for row in rows), f"{worker.pid}: {word} in\n{table}")
+            self.assertTrue(any(outcome in row for row in rows), f"{worker.pid}: {outcome} in\n{table}")
         self.assertIn("2 of 5 framework traces seen", table)
         self.assertIn("3 requested framework traces are missing", table)
 

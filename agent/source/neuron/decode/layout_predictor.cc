@@ -11,7 +11,7 @@
 
 // Eight bytes are looked at in one word, by the tests of Anderson, "Bit Twiddling Hacks"
 // ("Determine if a word has a zero byte", "… a byte less than n"). Each sets the high bit of bytes
-// that it finds, and is exact up to the first of them; what it says of later bytes is not used.
+// that it finds, and is exact up to the first of them; the bits of later bytes are not used.
 namespace neurontrace {
 namespace {
 
